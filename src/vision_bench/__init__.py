@@ -1,0 +1,1 @@
+"""Real-time video understanding and generation, served and measured."""

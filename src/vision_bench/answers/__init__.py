@@ -1,0 +1,1 @@
+"""What is asked about a clip and what comes back."""

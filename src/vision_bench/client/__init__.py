@@ -1,0 +1,1 @@
+"""What a user's program calls: the gateway client and the analysis of many clips."""

@@ -1,0 +1,1 @@
+"""Servers that stand in for a GPU and speak the same wire as vLLM."""

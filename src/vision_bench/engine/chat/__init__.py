@@ -1,0 +1,1 @@
+"""A chat-completions server with two models: one perceives, one keeps declared latencies."""

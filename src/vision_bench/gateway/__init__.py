@@ -1,0 +1,1 @@
+"""The thin ASGI service in front of one expensive GPU."""

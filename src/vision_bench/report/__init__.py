@@ -1,0 +1,1 @@
+"""A run folder or an analysis, drawn for people."""
