@@ -111,7 +111,9 @@ class HttpFailure(UpstreamError):
 
     outcome = "http_error"
 
-    def __init__(self, status: int, message: str, *, body: bytes = b"", retry_after_seconds: float | None = None) -> None:
+    def __init__(
+        self, status: int, message: str, *, body: bytes = b"", retry_after_seconds: float | None = None
+    ) -> None:
         self.status = status
         self.body = body
         self.retry_after_seconds = retry_after_seconds
