@@ -1,0 +1,299 @@
+"""OpenAI-shaped chat as vLLM speaks it: build a body from parts; read text, usage, finish reason and error.
+
+Nothing here opens a socket. Captured from vLLM 0.21 and 0.32; both shapes read the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from vision_bench.wire.sse import DONE, Event, EventParser
+
+Json = dict[str, Any]
+Outcome = Literal["ok", "error", "truncated"]
+
+
+def text_part(text: str) -> Json:
+    """A content part of text."""
+    return {"type": "text", "text": text}
+
+
+def video_part(uri: str) -> Json:
+    """A content part that names a video by URL, usually ``data:video/mp4;base64,…``. vLLM's own addition."""
+    return {"type": "video_url", "video_url": {"url": uri}}
+
+
+def image_part(uri: str) -> Json:
+    """A content part that names a picture by URL, usually ``data:image/jpeg;base64,…``."""
+    return {"type": "image_url", "image_url": {"url": uri}}
+
+
+def audio_part(base64_data: str, audio_format: str = "wav") -> Json:
+    """A content part that holds sound: bare base64, no ``data:`` in front, and the format's name."""
+    return {"type": "input_audio", "input_audio": {"data": base64_data, "format": audio_format}}
+
+
+def user_message(parts: Sequence[Json] | str) -> Json:
+    """The user's turn; a string stands for itself."""
+    return {"role": "user", "content": parts if isinstance(parts, str) else list(parts)}
+
+
+def system_message(text: str) -> Json:
+    """Instructions ahead of the user's turn."""
+    return {"role": "system", "content": text}
+
+
+def chat_body(
+    *,
+    model: str,
+    messages: Sequence[Json],
+    temperature: float | None = None,
+    max_tokens: int | None = None,
+    response_format: Json | None = None,
+    media_io_kwargs: Json | None = None,
+    mm_processor_kwargs: Json | None = None,
+    chat_template_kwargs: Json | None = None,
+    stream: bool = False,
+    extra: Mapping[str, Any] | None = None,
+) -> Json:
+    """A chat completion body. What is None is left out, so that the server's own default holds.
+
+    ``stream`` asks for the usage chunk too: without it nobody can count tokens. ``extra`` holds further keys as they
+    go on the wire (``seed``, ``stop``, ``top_p``) and wins over the named ones.
+    """
+    body: Json = {"model": model, "messages": list(messages)}
+    optional = {
+        "temperature": temperature,
+        "max_tokens": max_tokens,
+        "response_format": response_format,
+        "media_io_kwargs": media_io_kwargs,
+        "mm_processor_kwargs": mm_processor_kwargs,
+        "chat_template_kwargs": chat_template_kwargs,
+    }
+    body.update({key: value for key, value in optional.items() if value is not None})
+    if stream:
+        body.update(stream=True, stream_options={"include_usage": True})
+    body.update(extra or {})
+    return body
+
+
+def json_schema_format(name: str, schema: Mapping[str, Any], *, strict: bool = True) -> Json:
+    """``response_format`` that holds an answer to a JSON schema."""
+    return {"type": "json_schema", "json_schema": {"name": name, "strict": strict, "schema": dict(schema)}}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What one chat answer says. A field that the server did not send is None."""
+
+    text: str | None
+    reasoning: str | None = None
+    finish_reason: str | None = None
+    usage: Json | None = None
+    model: str | None = None
+    response_id: str | None = None
+    stop_reason: str | int | None = None
+    tool_calls: tuple[Json, ...] = ()
+
+
+def read_reply(body: object) -> Reply:
+    """First choice of a whole (not streamed) answer.
+
+    Raises:
+        ValueError: the body holds an error object, or no choice to read; the message is fit for a user.
+    """
+    if not isinstance(body, dict):
+        raise ValueError(f"the answer is {type(body).__name__}, not a JSON object")
+    if body.get("error"):
+        raise ValueError(error_message(body))
+    choices = body.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise ValueError(f"the answer has no choices (keys: {', '.join(sorted(map(str, body))) or 'none'})")
+    message = choices[0].get("message") or {}
+    return Reply(
+        text=message.get("content"),
+        reasoning=message.get("reasoning") or message.get("reasoning_content"),
+        finish_reason=choices[0].get("finish_reason"),
+        usage=body.get("usage"),
+        model=body.get("model"),
+        response_id=body.get("id"),
+        stop_reason=choices[0].get("stop_reason"),
+        tool_calls=tuple(message.get("tool_calls") or ()),
+    )
+
+
+def error_body(message: str, *, type: str, code: int, param: str | None = None) -> Json:
+    """An error as OpenAI and vLLM shape it."""
+    return {"error": {"message": message, "type": type, "param": param, "code": code}}
+
+
+def error_message(body: object) -> str:
+    """Any error body as one string.
+
+    Takes what servers and proxies really send: ``{"error": {"message": …}}``, ``{"error": "Unauthorized"}``,
+    ``{"detail": "Not Found"}``, FastAPI's list of details, ``{"message": …}``, and plain text; as an
+    object, a string or bytes.
+    """
+    if isinstance(body, bytes | bytearray):
+        body = bytes(body).decode(errors="replace")
+    if isinstance(body, str):
+        try:
+            parsed = json.loads(body)
+        except ValueError:
+            return body.strip() or "empty answer"
+        return error_message(parsed) if isinstance(parsed, dict) else body.strip()
+    if not isinstance(body, dict):
+        return str(body)
+    found = next((body[key] for key in ("error", "detail", "message") if body.get(key)), None)
+    if isinstance(found, str):
+        return found
+    if isinstance(found, dict):
+        return str(found.get("message") or found.get("detail") or json.dumps(found, ensure_ascii=False))
+    if isinstance(found, list):
+        return "; ".join(_detail(item) for item in found)
+    return json.dumps(body if found is None else found, ensure_ascii=False)
+
+
+def _detail(item: object) -> str:
+    if not isinstance(item, dict):
+        return str(item)
+    place = ".".join(str(step) for step in item.get("loc") or ())
+    text = str(item.get("msg") or item.get("message") or item)
+    return f"{place}: {text}" if place else text
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of generated output: never empty, never only a role."""
+
+    kind: Literal["text", "reasoning", "tool"]
+    text: str
+
+
+class StreamReader:
+    """A chunked SSE chat stream as text, reasoning, usage and outcome.
+
+    ``feed`` each network chunk; stop when ``finished`` (an open socket after ``[DONE]`` is nobody's wait); then
+    ``close``. ``[DONE]`` alone is not success: vLLM sends it after an error event too. Only choice 0 is read.
+
+    Attributes:
+        usage: the last usage object seen, or None. Tokens are counted there, never by chunks.
+        error: the message of an error event, or of an event that was not JSON; None if there was none.
+    """
+
+    def __init__(self) -> None:
+        self._parser = EventParser()
+        self._pieces: dict[str, list[str]] = {"text": [], "reasoning": [], "tool": []}
+        self._done = False
+        self._has_choice = False
+        self.usage: Json | None = None
+        self.error: str | None = None
+        self.finish_reason: str | None = None
+        self.stop_reason: str | int | None = None
+        self.model: str | None = None
+        self.response_id: str | None = None
+
+    @property
+    def text(self) -> str:
+        """Answer text so far."""
+        return "".join(self._pieces["text"])
+
+    @property
+    def reasoning(self) -> str:
+        """Reasoning text so far."""
+        return "".join(self._pieces["reasoning"])
+
+    @property
+    def tool_arguments(self) -> str:
+        """Arguments of tool calls so far, joined."""
+        return "".join(self._pieces["tool"])
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing that may still come can change the answer."""
+        return self._done or self.error is not None
+
+    @property
+    def outcome(self) -> Outcome:
+        """``truncated`` until the answer's end has been seen; then ``ok``, or ``error``."""
+        if self.error is not None:
+            return "error"
+        return "ok" if self.finish_reason is not None or (self._done and self._has_choice) else "truncated"
+
+    def feed(self, data: bytes) -> list[Delta]:
+        """Pieces of output that ``data`` completes. What comes after the end is ignored."""
+        deltas: list[Delta] = []
+        if not self.finished:
+            for event in self._parser.feed(data):
+                deltas += self._take(event)
+                if self.finished:
+                    break
+        return deltas
+
+    def close(self) -> list[Delta]:
+        """The connection ended: read an event that lacks only its blank line, and let half an event go."""
+        deltas: list[Delta] = []
+        for event in self._parser.close() if not self.finished else ():
+            if event.data == DONE or _parse(event.data) is not None:
+                deltas += self._take(event)
+        return deltas
+
+    def reply(self) -> Reply:
+        """What has been read, in the shape of a whole answer."""
+        return Reply(
+            text=self.text,
+            reasoning=self.reasoning or None,
+            finish_reason=self.finish_reason,
+            usage=self.usage,
+            model=self.model,
+            response_id=self.response_id,
+            stop_reason=self.stop_reason,
+            tool_calls=({"function": {"arguments": self.tool_arguments}},) if self.tool_arguments else (),
+        )
+
+    def _take(self, event: Event) -> list[Delta]:
+        if event.data == DONE:
+            self._done = True
+            return []
+        chunk = _parse(event.data)
+        if chunk is None:
+            self.error = f"an event is not JSON: {event.data[:200]}" if event.event != "error" else event.data
+            return []
+        if chunk.get("error") or event.event == "error":
+            self.error = error_message(chunk)
+            return []
+        self.usage = chunk.get("usage") or self.usage
+        self.model = chunk.get("model") or self.model
+        self.response_id = chunk.get("id") or self.response_id
+        choices = [choice for choice in chunk.get("choices") or () if choice.get("index", 0) == 0]
+        return [delta for choice in choices for delta in self._take_choice(choice)]
+
+    def _take_choice(self, choice: Json) -> list[Delta]:
+        self._has_choice = True
+        self.finish_reason = choice.get("finish_reason") or self.finish_reason
+        self.stop_reason = choice.get("stop_reason") or self.stop_reason
+        delta = choice.get("delta") or {}
+        found = [
+            Delta("reasoning", delta.get("reasoning") or delta.get("reasoning_content") or ""),
+            Delta("text", delta.get("content") or ""),
+            *(
+                Delta("tool", (call.get("function") or {}).get("arguments") or "")
+                for call in delta.get("tool_calls") or ()
+            ),
+        ]
+        kept = [piece for piece in found if piece.text]
+        for piece in kept:
+            self._pieces[piece.kind].append(piece.text)
+        return kept
+
+
+def _parse(data: str) -> Json | None:
+    """An event's JSON object, or None. Python's parser also takes the NaN and Infinity that some servers send."""
+    try:
+        value = json.loads(data)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
