@@ -1,0 +1,23 @@
+"""``vision-bench serve``: run the gateway."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("serve")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 opens it to all.")
+@click.option("--port", default=8001, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
+@click.option("--upstream", metavar="URL", help="vLLM's /v1 endpoint; wins over VLLM_BASE_URL.")
+@click.option("--concurrency", type=int, help="Calls to vLLM at once; wins over VLLM_CONCURRENCY.")
+def command(host: str, port: int, upstream: str | None, concurrency: int | None) -> None:
+    """Run the gateway in front of vLLM.
+
+    Settings come from the environment and from .env; docs/gateway.md lists them.
+    """
+    from vision_bench.gateway.application import create_app
+    from vision_bench.gateway.serving import serve
+    from vision_bench.gateway.settings import load_settings
+
+    settings = load_settings(vllm_base_url=upstream, vllm_concurrency=concurrency)
+    serve(create_app(settings), host=host, port=port)

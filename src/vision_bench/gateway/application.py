@@ -1,0 +1,94 @@
+"""The gateway as one ASGI application."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from importlib.metadata import version
+
+from fastapi import FastAPI, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from vision_bench.gateway.admission import Admission
+from vision_bench.gateway.docs_pages import add_docs_pages
+from vision_bench.gateway.exchange import Refusal, exchange_of
+from vision_bench.gateway.middleware import ApiKeys, RequestLog
+from vision_bench.gateway.routes import router
+from vision_bench.gateway.settings import Settings, load_settings
+from vision_bench.gateway.transport import AiohttpTransport, Transport
+from vision_bench.gateway.upstream import VLLMClient
+
+CONNECT_TIMEOUT_SECONDS = 10.0
+
+_DESCRIPTION = """\
+A thin gateway in front of vLLM's `/v1/chat/completions`. It adds three things and changes nothing else: a limit on
+calls at once, batches that stream one line an item, and a request id. Every answer carries `X-Request-Id`."""
+
+
+def create_app(settings: Settings | None = None, *, transport: Transport | None = None) -> FastAPI:
+    """The application that uvicorn serves.
+
+    Args:
+        settings: read from the environment and ``.env`` when not given.
+        transport: stands in for the sockets to vLLM in tests.
+
+    Raises:
+        InvalidSettings: a setting is missing or wrong.
+    """
+    chosen = settings or load_settings()
+    app = FastAPI(
+        title="vision-bench gateway",
+        version=version("vision-bench"),
+        description=_DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_lifespan(chosen, transport),
+    )
+    if chosen.gateway_api_keys:
+        app.add_middleware(ApiKeys, keys=[key.get_secret_value() for key in chosen.gateway_api_keys])
+    app.add_middleware(RequestLog)
+    app.add_exception_handler(HTTPException, _as_json)
+    app.include_router(router)
+    add_docs_pages(app)
+    return app
+
+
+def _lifespan(
+    settings: Settings, transport: Transport | None
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with _opened(settings, transport) as opened:
+            app.state.settings = settings
+            app.state.admission = Admission(
+                settings.vllm_concurrency, acquire_timeout_seconds=settings.vllm_acquire_timeout_seconds
+            )
+            app.state.vllm = VLLMClient(
+                opened,
+                app.state.admission,
+                timeout_seconds=settings.vllm_timeout_seconds,
+                api_key=settings.vllm_api_key.get_secret_value() if settings.vllm_api_key else None,
+            )
+            yield
+
+    return lifespan
+
+
+def _opened(settings: Settings, transport: Transport | None) -> AbstractAsyncContextManager[Transport]:
+    if transport is not None:
+        return nullcontext(transport)
+    return AiohttpTransport(
+        f"{settings.vllm_base_url}/chat/completions",
+        connect_timeout_seconds=min(CONNECT_TIMEOUT_SECONDS, settings.vllm_timeout_seconds),
+    )
+
+
+async def _as_json(request: Request, problem: Exception) -> Response:
+    """The router's own refusals (no such route, wrong method) in the one error shape."""
+    if not isinstance(problem, HTTPException):  # Starlette's signature is wider than what it sends here
+        raise problem
+    type = {404: "not_found", 405: "method_not_allowed"}.get(problem.status_code, "http_error")
+    refusal = Refusal(problem.status_code, str(problem.detail), type=type)
+    exchange_of(request.scope).outcome = type
+    return Response(refusal.body, refusal.status, media_type="application/json", headers=problem.headers)

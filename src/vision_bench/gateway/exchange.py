@@ -1,0 +1,204 @@
+"""One HTTP exchange with a caller, over bare ASGI: read the body, notice that the caller left, answer or refuse."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.types import Message, Receive, Scope, Send
+
+from vision_bench.errors import AcquireTimeout, ConnectFailed, UpstreamError, UpstreamTimeout
+from vision_bench.gateway.admission import Timings
+from vision_bench.wire.chat import error_body
+
+SCOPE_KEY = "vision_bench.exchange"
+
+LINGER_SECONDS = 2.0
+"""How long a refused caller may go on sending before the connection is cut: cut at once, many clients never read
+the refusal."""
+
+CLIENT_LEFT = "client_left"
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What the log line of one request says. Made by the middleware, filled in on the way."""
+
+    request_id: str
+    status: int | None = None
+    outcome: str = "ok"
+    items: int | None = None
+    failed: int | None = None
+    timings: Timings = field(default_factory=Timings)
+    """Of a batch: the longest wait and the longest call of its items."""
+
+    def include(self, item: Timings) -> None:
+        """Count one batch item's times in."""
+        self.timings.queue_ms = _longer(self.timings.queue_ms, item.queue_ms)
+        self.timings.upstream_ms = _longer(self.timings.upstream_ms, item.upstream_ms)
+
+
+def _longer(a: float | None, b: float | None) -> float | None:
+    return max((ms for ms in (a, b) if ms is not None), default=None)
+
+
+def exchange_of(scope: Scope) -> Exchange:
+    """The exchange that the middleware put into ``scope``."""
+    exchange: Exchange = scope[SCOPE_KEY]
+    return exchange
+
+
+class ClientLeft(Exception):
+    """The caller closed the connection; there is nobody to answer."""
+
+
+class Refusal(Exception):
+    """An answer that the gateway makes itself, in the error shape of OpenAI and vLLM.
+
+    Attributes:
+        status: HTTP status; also the ``code`` of the body.
+        type: the class of the failure, in one word.
+        param: the field at fault, such as ``items[2].id``.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        type: str,
+        param: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.type = type
+        self.body = json.dumps(error_body(message, type=type, code=status, param=param), ensure_ascii=False).encode()
+        self.headers = dict(headers or {})
+
+
+def refusal_of(problem: UpstreamError) -> Refusal:
+    """A failed call as the answer of /chat: 502 unreachable or broken, 503 no permit in time, 504 too slow."""
+    headers = {}
+    match problem:
+        case AcquireTimeout():
+            status = 503
+            headers["Retry-After"] = "1"
+        case UpstreamTimeout():
+            status = 504
+        case ConnectFailed() | _:
+            status = 502
+    return Refusal(status, str(problem), type=problem.outcome, headers=headers)
+
+
+def header(scope: Scope, name: bytes) -> str | None:
+    """The first header of that (lower-case) name."""
+    for key, value in scope["headers"]:
+        if key == name:
+            text: str = value.decode("latin-1")
+            return text
+    return None
+
+
+async def read_body(scope: Scope, receive: Receive, *, limit_bytes: int) -> bytes | bytearray:
+    """The request's body, refused as soon as it is known to be too big.
+
+    Raises:
+        Refusal: 413; at most ``limit_bytes`` were held.
+        ClientLeft: the caller left before the end.
+    """
+    declared = header(scope, b"content-length")
+    if declared is not None and int(declared) > limit_bytes:
+        raise _too_large(f"{declared} bytes", limit_bytes)
+    message = await _receive_body(receive)
+    whole: bytes | bytearray = message.get("body", b"")
+    if message.get("more_body"):
+        whole = bytearray(whole)  # grows in place: joining a list of chunks would hold the body twice
+    while len(whole) <= limit_bytes:
+        if not message.get("more_body"):
+            return whole
+        message = await _receive_body(receive)
+        whole += message.get("body", b"")
+    raise _too_large(f"more than {limit_bytes} bytes", limit_bytes)
+
+
+def _too_large(size: str, limit_bytes: int) -> Refusal:
+    return Refusal(
+        413,
+        f"the body is {size}, the limit is {limit_bytes} (MAX_BODY_BYTES); send smaller clips or fewer items",
+        type="too_large",
+    )
+
+
+async def _receive_body(receive: Receive) -> Message:
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise ClientLeft
+    return message
+
+
+async def unless_client_leaves(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
+    """Run ``work`` to its end, or cancel it the moment the caller leaves. The body must have been read.
+
+    ``work`` has ended when this returns or raises, whichever way: its permits are free.
+
+    The connection is watched by waiting for ASGI's disconnect message, here and nowhere else: a second reader
+    would take the one message away from the first.
+
+    Raises:
+        ClientLeft: the caller left first.
+    """
+    working = asyncio.create_task(work)
+    leaving = asyncio.create_task(_client_leaves(receive))
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        has_left = not working.done()
+        working.cancel()
+        leaving.cancel()
+        await asyncio.wait((working, leaving))
+    if has_left and working.cancelled():
+        raise ClientLeft
+    working.result()
+
+
+async def _client_leaves(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def send_whole(send: Send, status: int, headers: Mapping[str, str], body: bytes) -> None:
+    """A complete answer."""
+    await send(start_message(status, {**headers, "Content-Length": str(len(body))}))
+    await send({"type": "http.response.body", "body": body})
+
+
+async def refuse(scope: Scope, receive: Receive, send: Send, refusal: Refusal, *, body_unread: bool = False) -> None:
+    """Answer with ``refusal``. With ``body_unread``, close afterwards, throwing away what still comes for a while."""
+    exchange_of(scope).outcome = refusal.type
+    headers = {"Content-Type": "application/json", **refusal.headers}
+    if not body_unread:
+        await send_whole(send, refusal.status, headers, refusal.body)
+        return
+    headers |= {"Connection": "close", "Content-Length": str(len(refusal.body))}
+    await send(start_message(refusal.status, headers))
+    await send({"type": "http.response.body", "body": refusal.body, "more_body": True})
+    try:
+        async with asyncio.timeout(LINGER_SECONDS):
+            while (await receive()).get("more_body"):
+                pass
+    except TimeoutError:
+        pass
+    await send({"type": "http.response.body", "body": b""})
+
+
+def start_message(status: int, headers: Mapping[str, str]) -> Message:
+    """ASGI's first message of an answer."""
+    return {
+        "type": "http.response.start",
+        "status": status,
+        "headers": [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()],
+    }

@@ -1,0 +1,122 @@
+"""Around every request: its id, its key, its line in the log. Pure ASGI: nothing here reads the request's messages."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import re
+import secrets
+from collections.abc import Sequence
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from vision_bench.gateway.exchange import (
+    CLIENT_LEFT,
+    SCOPE_KEY,
+    ClientLeft,
+    Exchange,
+    Refusal,
+    header,
+    refuse,
+)
+
+logger = logging.getLogger("vision_bench.gateway.access")
+
+_USABLE_ID = re.compile(r"[\x21-\x7e]{1,128}")
+
+OPEN_PATHS = ("/healthz", "/docs", "/redoc", "/openapi.json", "/docs-assets/")
+"""What needs no key: it says nothing that is not public."""
+
+
+class RequestLog:
+    """Gives every request an id and one log line, and turns our own failures into a JSON answer that names the id.
+
+    The line: id, route, status, items, queue and upstream ms, outcome. Never a body, a header or a query.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        exchange = Exchange(request_id=_usable_id(header(scope, b"x-request-id")))
+        scope[SCOPE_KEY] = exchange
+        stamp = (b"x-request-id", exchange.request_id.encode())
+
+        async def send_stamped(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), stamp]
+                exchange.status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_stamped)
+        except ClientLeft:
+            exchange.outcome = CLIENT_LEFT
+        except Exception:
+            logger.exception("request_id=%s: the gateway itself failed", exchange.request_id)
+            if exchange.status is None:
+                message = f"the gateway failed; its log has the reason under request id {exchange.request_id}"
+                await refuse(
+                    scope, receive, send_stamped, Refusal(500, message, type="internal_error"), body_unread=True
+                )
+            exchange.outcome = "internal_error"
+        finally:
+            logger.info("%s", _line(scope, exchange))
+
+
+def _usable_id(offered: str | None) -> str:
+    if offered is not None and _USABLE_ID.fullmatch(offered):
+        return offered
+    return secrets.token_hex(4)
+
+
+def _line(scope: Scope, exchange: Exchange) -> str:
+    route = getattr(scope.get("route"), "path", None) or repr(scope["path"][:100])
+    status = exchange.status if exchange.status is not None else 499  # nginx's word for "nobody to answer"
+    timings = exchange.timings
+    fields = {
+        "request_id": exchange.request_id,
+        "method": scope["method"],
+        "route": route,
+        "status": status,
+        "items": exchange.items,
+        "failed": exchange.failed,
+        "queue_ms": None if timings.queue_ms is None else f"{timings.queue_ms:.1f}",
+        "upstream_ms": None if timings.upstream_ms is None else f"{timings.upstream_ms:.1f}",
+        "outcome": exchange.outcome,
+    }
+    return " ".join(f"{name}={'-' if value is None else value}" for name, value in fields.items())
+
+
+class ApiKeys:
+    """Asks for ``Authorization: Bearer <key>`` with one of the keys. Put in only when there are keys."""
+
+    def __init__(self, app: ASGIApp, keys: Sequence[str]) -> None:
+        self._app = app
+        self._keys = [key.encode() for key in keys]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or _is_open(scope["path"]) or self._knows(header(scope, b"authorization") or ""):
+            await self._app(scope, receive, send)
+            return
+        refusal = Refusal(
+            401,
+            "send Authorization: Bearer <key> with one of the keys in GATEWAY_API_KEYS",
+            type="unauthorized",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+        await refuse(scope, receive, send, refusal, body_unread=True)
+
+    def _knows(self, authorization: str) -> bool:
+        scheme, _, offered = authorization.partition(" ")
+        token = offered.strip().encode("latin-1")
+        # Every key is compared to its end, so that the time taken tells nothing about any of them.
+        matches = [hmac.compare_digest(token, key) for key in self._keys]
+        return scheme.lower() == "bearer" and any(matches)
+
+
+def _is_open(path: str) -> bool:
+    return any(path == name or (name.endswith("/") and path.startswith(name)) for name in OPEN_PATHS)

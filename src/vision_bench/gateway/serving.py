@@ -1,0 +1,58 @@
+"""How the gateway is run: its log, its socket, its last minute."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+import sys
+
+import uvicorn
+from fastapi import FastAPI
+
+from vision_bench.errors import OperatorError
+
+SHUTDOWN_GRACE_SECONDS = 30
+"""What running calls get to finish when the gateway is told to stop; then they are cancelled."""
+
+
+def log_to_stderr() -> None:
+    """Write our log to stderr, unless the program that runs us has set logging up; drop uvicorn's access line.
+
+    Ours says more: the id, the queue, vLLM's share.
+    """
+    ours = logging.getLogger("vision_bench")
+    if not ours.handlers and not logging.getLogger().handlers:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        ours.addHandler(handler)
+        ours.setLevel(logging.INFO)
+    access = logging.getLogger("uvicorn.access")
+    access.handlers.clear()
+    access.propagate = False
+
+
+def serve(app: FastAPI, *, host: str, port: int) -> None:
+    """Serve until SIGINT or SIGTERM. Port 0 takes a free one; uvicorn's log names it.
+
+    Raises:
+        OperatorError: the address cannot be had.
+    """
+    log_to_stderr()
+    config = uvicorn.Config(
+        app, host=host, port=port, access_log=False, timeout_graceful_shutdown=SHUTDOWN_GRACE_SECONDS
+    )
+    listener = _listen(host, port)
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as problem:
+        if problem.errno == errno.EADDRINUSE:
+            remedy = "another program listens there; choose another with --port"
+        else:
+            remedy = f"{problem.strerror or problem}; choose another with --host and --port"
+        raise OperatorError(f"cannot listen on {host}:{port}: {remedy}") from problem

@@ -1,0 +1,91 @@
+"""The gateway's settings: environment and ``.env`` as one frozen object, checked once at the start."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from vision_bench.errors import InvalidSettings
+
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Settings(BaseSettings):
+    """Every setting has the name of its environment variable, in lower case.
+
+    Real environment variables win over ``.env``; an empty value counts as not set.
+    """
+
+    model_config = SettingsConfigDict(env_file=".env", env_ignore_empty=True, extra="ignore", frozen=True)
+
+    vllm_base_url: str
+    """The /v1 endpoint of vLLM, without a slash at its end. It has no default: a guess would hide a mistake."""
+
+    vllm_concurrency: Annotated[int, Field(ge=1)] = 4
+    """Calls to vLLM at once, over both routes."""
+
+    max_batch_items: Annotated[int, Field(ge=1)] = 128
+    """Items in one /chat/batch request."""
+
+    vllm_timeout_seconds: Seconds = 600.0
+    """One call, from its permit to its last byte."""
+
+    vllm_acquire_timeout_seconds: Seconds = 300.0
+    """Wait for a permit."""
+
+    vllm_api_key: SecretStr | None = None
+    """Sent to vLLM as a bearer token. Never logged."""
+
+    gateway_api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = ()
+    """Bearer tokens that callers must show, separated by commas. None: the gateway is open."""
+
+    max_body_bytes: Annotated[int, Field(ge=1)] = 256 * 1024 * 1024
+    """A request's body. 256 MiB is 128 clips of 1.5 MB as base64."""
+
+    @field_validator("vllm_base_url")
+    @classmethod
+    def _endpoint(cls, value: str) -> str:
+        try:
+            parts = urlsplit(value)
+            usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+        except ValueError:  # a port that is no number, an IPv6 address without its bracket
+            usable = False
+        if not usable:
+            raise ValueError("must be an http:// or https:// address such as http://127.0.0.1:8000/v1")
+        if parts.username or parts.password:
+            raise ValueError("must hold no user name or password; put the key into VLLM_API_KEY")
+        if parts.query or parts.fragment:
+            raise ValueError("must end with the path, usually /v1")
+        return value.rstrip("/")
+
+    @field_validator("gateway_api_keys", mode="before")
+    @classmethod
+    def _split_keys(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return tuple(key.strip() for key in value.split(",") if key.strip())
+        return value
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Settings from the environment and ``.env``; ``overrides`` that are not None win.
+
+    Raises:
+        InvalidSettings: one line that names each setting, its value (never a secret's) and the remedy.
+    """
+    try:
+        return Settings(**{name: value for name, value in overrides.items() if value is not None})
+    except ValidationError as problem:
+        raise InvalidSettings("; ".join(_describe(error) for error in problem.errors())) from problem
+
+
+def _describe(error: Any) -> str:
+    name = str(error["loc"][0]) if error["loc"] else "settings"
+    if error["type"] == "missing":
+        remedy = "; set it to vLLM's /v1 endpoint, such as http://127.0.0.1:8000/v1" if name == "vllm_base_url" else ""
+        return f"{name.upper()} is not set{remedy}"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    shown = "" if name.endswith(("api_key", "api_keys")) else f"={error['input']!r}"
+    return f"{name.upper()}{shown}: {message[0].lower()}{message[1:]}"
