@@ -1,0 +1,320 @@
+"""GatewayClient: one answer, a streamed answer, or a batch as it completes, each failure with a type.
+
+What it never does: retry once a byte of the answer has come, retry anything but a failed connection, 502 or 503, or
+take a broken answer for an empty one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from vision_bench.client.retry import RETRIED_STATUSES, RetryBudget, RetryPolicy, read_retry_after
+from vision_bench.errors import BrokenStream, ConnectFailed, HttpFailure, InvalidRequest, UpstreamTimeout
+from vision_bench.wire import ndjson, sse
+from vision_bench.wire.chat import Delta, Json, Reply, StreamReader, error_message, read_reply
+
+DEFAULT_URL = "http://127.0.0.1:8001"
+DEFAULT_TIMEOUT_SECONDS = 930.0
+"""Between two bytes: the gateway itself may wait 300 s for a permit and 600 s for the model."""
+
+# uvicorn closes an idle connection after 5 s; leaving earlier avoids sending into a closing one.
+_LIMITS = httpx.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=2.0)
+_CONNECT_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer. ``elapsed_ms`` is the client's own time for the call, waiting and retries included."""
+
+    reply: Reply
+    body: Json
+    elapsed_ms: float
+    request_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLine:
+    """One item's line. ``elapsed_ms`` is the gateway's: the model's time after the permit, 0 when it failed itself."""
+
+    id: str
+    status: int
+    elapsed_ms: int | None
+    body: Json | None
+    error: str | None
+
+
+class ChatStream:
+    """A streamed answer being read: iterate it for the pieces of output, then look at ``reply``."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self._response = response
+        self._reader = StreamReader()
+        self.request_id = response.headers.get("x-request-id")
+
+    @property
+    def reply(self) -> Reply:
+        """What has come so far; complete once the iteration has ended without an error."""
+        return self._reader.reply()
+
+    async def __aiter__(self) -> AsyncIterator[Delta]:
+        reader = self._reader
+        with _transport_errors():
+            async for chunk in self._response.aiter_bytes():
+                for delta in reader.feed(chunk):
+                    yield delta
+                if reader.finished:  # the socket may stay open after [DONE]; that wait is nobody's
+                    break
+        for delta in reader.close():
+            yield delta
+        if reader.outcome == "error":
+            raise BrokenStream(f"error inside the stream: {reader.error}")
+        if reader.outcome == "truncated":
+            raise BrokenStream(
+                f"the stream ended after {len(reader.text)} characters without [DONE] or a finish reason"
+            )
+
+
+class GatewayClient:
+    """Async client of the gateway (or, with ``chat_path``, of any OpenAI-shaped server).
+
+    Use it as ``async with``. It is one connection pool and one retry budget; share it between tasks.
+
+    Args:
+        url: the gateway's root, ``http://127.0.0.1:8001``.
+        timeout_seconds: longest silence between two bytes of an answer.
+        chat_path: where one chat is posted; ``/v1/chat/completions`` for a server that is not the gateway.
+        api_key: sent as a bearer token; never logged.
+        transport: a stand-in for the network, for tests.
+        draw: source of jitter; seed it for repeatable waits.
+        sleep: how to wait, for tests.
+    """
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        policy: RetryPolicy | None = None,
+        budget: RetryBudget | None = None,
+        chat_path: str = "/chat",
+        batch_path: str = "/chat/batch",
+        api_key: str | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        draw: random.Random | None = None,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self.url = url.rstrip("/")
+        if not self.url.startswith(("http://", "https://")):
+            raise InvalidRequest(f"gateway address {url!r} is no URL; give one such as {DEFAULT_URL}")
+        self._policy = policy or RetryPolicy()
+        self._budget = budget or RetryBudget()
+        self._chat_path = chat_path
+        self._batch_path = batch_path
+        self._draw = draw or random.Random()  # noqa: S311  # jitter is no secret
+        self._sleep = sleep
+        self._http = httpx.AsyncClient(
+            base_url=self.url,
+            timeout=httpx.Timeout(timeout_seconds, connect=_CONNECT_SECONDS, pool=None),
+            limits=_LIMITS,
+            transport=transport,
+            headers={"Authorization": f"Bearer {api_key}"} if api_key else None,
+            trust_env=False,  # a proxy variable must not send clips of a loopback test elsewhere
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections; calls still under way end."""
+        await self._http.aclose()
+
+    async def check(self, path: str = "/healthz") -> None:
+        """Raise unless a GET of ``path`` answers 200. Not retried: whoever asks wants to know now.
+
+        Raises:
+            ConnectFailed, UpstreamTimeout, HttpFailure
+        """
+        with _transport_errors(self.url):
+            response = await self._http.get(path, timeout=_CONNECT_SECONDS)
+        if response.status_code != httpx.codes.OK:
+            raise _failure(response)
+
+    async def chat(self, body: Json, *, request_id: str | None = None) -> Answer:
+        """Post one body, wait for the whole answer.
+
+        Raises:
+            ConnectFailed: no connection, after retries.
+            UpstreamTimeout: silence longer than the timeout.
+            HttpFailure: an error status, with the upstream's message, after retries of 502 and 503.
+            BrokenStream: a 200 that holds no answer: empty, an error object, an event stream, cut off.
+        """
+        if body.get("stream"):
+            raise InvalidRequest("the body asks for a stream; use stream_chat")
+        started = time.monotonic()
+        async with self._post(self._chat_path, _encode(body), request_id) as response:
+            with _transport_errors(self.url):
+                data = await response.aread()
+        elapsed_ms = (time.monotonic() - started) * 1000
+        parsed = _read_answer(response, data)
+        try:
+            reply = read_reply(parsed)
+        except ValueError as problem:
+            raise BrokenStream(f"HTTP 200 without an answer: {problem}") from problem
+        return Answer(reply, parsed, elapsed_ms, response.headers.get("x-request-id"))
+
+    @contextlib.asynccontextmanager
+    async def stream_chat(self, body: Json, *, request_id: str | None = None) -> AsyncIterator[ChatStream]:
+        """Post one body with ``stream: true``; the block gets a `ChatStream`, and leaving it ends the call.
+
+        Raises:
+            As `chat`; the iteration itself raises BrokenStream for an error event or a stream that ends early.
+        """
+        streamed = body | {"stream": True, "stream_options": {"include_usage": True} | body.get("stream_options", {})}
+        async with self._post(self._chat_path, _encode(streamed), request_id) as response:
+            if _media_type(response) != sse.MEDIA_TYPE:
+                data = await response.aread()
+                detail = error_message(data)[:200]
+                raise BrokenStream(f"asked for a stream, got {_media_type(response) or 'no type'}: {detail}")
+            yield ChatStream(response)
+
+    async def batch(
+        self, items: Sequence[tuple[str, Json]], *, request_id: str | None = None
+    ) -> AsyncIterator[BatchLine]:
+        """Post many (id, body) pairs as one batch; lines are given as they complete, in no order.
+
+        Whoever may leave the loop early wraps this in ``contextlib.aclosing``: leaving is what makes the gateway
+        cancel the rest.
+
+        Raises:
+            As `chat`; BrokenStream also when the stream ends before every item has had its line (those that came have
+            been given), or holds a line that is none.
+        """
+        content = await asyncio.to_thread(_encode, {"items": [{"id": name, "body": body} for name, body in items]})
+        splitter, seen = ndjson.LineSplitter(), 0
+        async with self._post(self._batch_path, content, request_id) as response:
+            if _media_type(response) != ndjson.MEDIA_TYPE:
+                detail = error_message(await response.aread())[:200]
+                raise BrokenStream(f"asked for a batch, got {_media_type(response) or 'no type'}: {detail}")
+            with _transport_errors(self.url):
+                async for chunk in response.aiter_bytes():
+                    for line in splitter.feed(chunk):
+                        yield _read_line(line)
+                        seen += 1
+            for line in splitter.close():
+                yield _read_line(line)
+                seen += 1
+        if seen < len(items):
+            raise BrokenStream(f"the batch ended after {seen} of {len(items)} lines")
+
+    @contextlib.asynccontextmanager
+    async def _post(self, path: str, content: bytes, request_id: str | None) -> AsyncIterator[httpx.Response]:
+        """The first response that is not to be retried, its body not yet read; an error status is raised."""
+        headers = {"Content-Type": "application/json", "X-Request-Id": request_id or uuid.uuid4().hex}
+        self._budget.note_request()
+        failures = 0
+        async with contextlib.AsyncExitStack() as stack:
+            while True:
+                attempt = self._http.stream("POST", path, content=content, headers=headers)
+                try:
+                    with _transport_errors(self.url):
+                        response = await stack.enter_async_context(attempt)
+                        if response.is_success:
+                            break
+                        await response.aread()
+                    problem: ConnectFailed | HttpFailure = _failure(response)
+                except ConnectFailed as failed:
+                    problem = failed
+                failures += 1
+                wait_seconds = self._wait_seconds(problem, failures)
+                if wait_seconds is None:
+                    raise problem
+                await stack.aclose()
+                await self._sleep(wait_seconds)
+            yield response
+
+    def _wait_seconds(self, problem: ConnectFailed | HttpFailure, failures: int) -> float | None:
+        """How long to wait before the next try; None when there is to be none."""
+        retry_after_seconds = None
+        if isinstance(problem, HttpFailure):
+            if problem.status not in RETRIED_STATUSES:
+                return None
+            retry_after_seconds = problem.retry_after_seconds
+        wait_seconds = self._policy.wait_seconds(failures, self._draw, retry_after_seconds)
+        return wait_seconds if wait_seconds is not None and self._budget.take() else None
+
+
+@contextlib.contextmanager
+def _transport_errors(url: str = "the server") -> Iterator[None]:
+    """httpx's failures as ours. Only a connection that was never made may be retried, so only that is ConnectFailed."""
+    try:
+        yield
+    except (httpx.ConnectError, httpx.ConnectTimeout) as problem:
+        raise ConnectFailed(
+            f"nobody answers at {url} ({problem or type(problem).__name__}); is it running?"
+        ) from problem
+    except httpx.TimeoutException as problem:
+        raise UpstreamTimeout(f"{url} was silent for too long ({type(problem).__name__})") from problem
+    except httpx.InvalidURL as problem:
+        raise InvalidRequest(f"{url} is no usable address: {problem}") from problem
+    except httpx.HTTPError as problem:
+        raise BrokenStream(f"the connection to {url} broke ({type(problem).__name__}: {problem})") from problem
+
+
+def _failure(response: httpx.Response) -> HttpFailure:
+    retry_after = read_retry_after(response.headers.get("retry-after"), now_seconds=time.time())
+    body = response.content
+    return HttpFailure(response.status_code, error_message(body), body=body, retry_after_seconds=retry_after)
+
+
+def _read_answer(response: httpx.Response, data: bytes) -> Json:
+    if _media_type(response) == sse.MEDIA_TYPE:
+        raise BrokenStream("asked for one JSON answer, got an event stream")
+    try:
+        parsed = json.loads(data)
+    except ValueError as problem:
+        what = f"HTTP 200 that is not JSON: {data[:100].decode(errors='replace')}" if data.strip() else "empty HTTP 200"
+        raise BrokenStream(what) from problem
+    if not isinstance(parsed, dict):
+        raise BrokenStream(f"HTTP 200 that holds {type(parsed).__name__}, not an object")
+    return parsed
+
+
+def _read_line(line: bytes) -> BatchLine:
+    try:
+        record = json.loads(line)
+        return BatchLine(
+            id=record["id"],
+            status=int(record["status"]),
+            elapsed_ms=record.get("elapsed_ms"),
+            body=record.get("body"),
+            error=None if record.get("error") is None else error_message(record["error"]),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise BrokenStream(
+            f"a batch line cannot be read ({problem}): {line[:100].decode(errors='replace')}"
+        ) from problem
+
+
+def _encode(body: Json) -> bytes:
+    try:
+        return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError) as problem:
+        raise InvalidRequest(f"the body cannot be written as JSON: {problem}") from problem
+
+
+def _media_type(response: httpx.Response) -> str:
+    return str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
