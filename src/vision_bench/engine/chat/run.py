@@ -1,0 +1,54 @@
+"""Serve an engine until it is told to stop."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+import uvicorn
+
+from vision_bench.engine.chat.model import ChatModel
+from vision_bench.engine.chat.server import create_engine
+from vision_bench.engine.chat.settings import EngineSettings
+from vision_bench.errors import InvalidSettings
+
+
+def run_engine(
+    model: ChatModel,
+    settings: EngineSettings,
+    *,
+    knows_model: Callable[[str], bool] = lambda _: False,
+    listener: socket.socket,
+    shutdown_timeout_seconds: int,
+) -> None:
+    """Serve on ``listener``; returns after SIGINT or SIGTERM.
+
+    Streams that still run then get ``shutdown_timeout_seconds``, and vLLM's error event after that.
+    """
+    app = create_engine(model, settings=settings, knows_model=knows_model)
+    config = uvicorn.Config(
+        app,
+        access_log=False,
+        log_level="warning",
+        timeout_graceful_shutdown=shutdown_timeout_seconds,
+        timeout_keep_alive=300,  # a pooled connection outlives the pauses of a measuring tool
+    )
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A bound socket; uvicorn's own way ends the process with a bare 1 when the port is taken.
+
+    Raises:
+        InvalidSettings: the address cannot be listened on.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as error:
+        raise InvalidSettings(
+            f"cannot listen on {host}:{port}: {error.strerror}; choose another with --port"
+        ) from error
+    return listener
