@@ -129,8 +129,8 @@ def _baseline() -> tuple[ChatModel, Callable[[str], bool]]:
 
 
 def _declared(options: dict[str, Any]) -> tuple[ChatModel, Callable[[str], bool]]:
-    from vision_bench.engine.chat.declared import DeclaredModel
-    from vision_bench.engine.chat.declared_settings import DeclaredSettings, Latencies, Traps
+    from vision_bench.engine.chat.declared.model import DeclaredModel
+    from vision_bench.engine.chat.declared.settings import DeclaredSettings, Latencies, Traps
 
     names = ("preprocess_ms", "encoder_ms", "encoder_ms_per_token", "prefill_ms", "prefill_ms_per_token", "decode_ms")
     settings = DeclaredSettings(

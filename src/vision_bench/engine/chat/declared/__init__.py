@@ -1,0 +1,1 @@
+"""A model that keeps declared latencies: its settings, its clock, its words."""
