@@ -12,7 +12,7 @@ import json
 import random
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -165,7 +165,7 @@ class GatewayClient:
         if body.get("stream"):
             raise InvalidRequest("the body asks for a stream; use stream_chat")
         started = time.monotonic()
-        async with self._post(self._chat_path, _encode(body), request_id) as response:
+        async with self._post(self._chat_path, encode_body(body), request_id) as response:
             with _transport_errors(self.url):
                 data = await response.aread()
         elapsed_ms = (time.monotonic() - started) * 1000
@@ -184,7 +184,7 @@ class GatewayClient:
             As `chat`; the iteration itself raises BrokenStream for an error event or a stream that ends early.
         """
         streamed = body | {"stream": True, "stream_options": {"include_usage": True} | body.get("stream_options", {})}
-        async with self._post(self._chat_path, _encode(streamed), request_id) as response:
+        async with self._post(self._chat_path, encode_body(streamed), request_id) as response:
             if _media_type(response) != sse.MEDIA_TYPE:
                 data = await response.aread()
                 detail = error_message(data)[:200]
@@ -193,7 +193,7 @@ class GatewayClient:
 
     async def batch(
         self, items: Sequence[tuple[str, Json]], *, request_id: str | None = None
-    ) -> AsyncIterator[BatchLine]:
+    ) -> AsyncGenerator[BatchLine, None]:
         """Post many (id, body) pairs as one batch; lines are given as they complete, in no order.
 
         Whoever may leave the loop early wraps this in ``contextlib.aclosing``: leaving is what makes the gateway
@@ -203,7 +203,7 @@ class GatewayClient:
             As `chat`; BrokenStream also when the stream ends before every item has had its line (those that came have
             been given), or holds a line that is none.
         """
-        content = await asyncio.to_thread(_encode, {"items": [{"id": name, "body": body} for name, body in items]})
+        content = await asyncio.to_thread(encode_body, {"items": [{"id": name, "body": body} for name, body in items]})
         splitter, seen = ndjson.LineSplitter(), 0
         async with self._post(self._batch_path, content, request_id) as response:
             if _media_type(response) != ndjson.MEDIA_TYPE:
@@ -309,7 +309,12 @@ def _read_line(line: bytes) -> BatchLine:
         ) from problem
 
 
-def _encode(body: Json) -> bytes:
+def encode_body(body: Json) -> bytes:
+    """A body as it goes on the wire: strict UTF-8 JSON.
+
+    Raises:
+        InvalidRequest: something in it is not JSON, such as NaN.
+    """
     try:
         return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError) as problem:
