@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from vision_bench.errors import InvalidMedia
 from vision_bench.media.broadcast.genres import WINDOW_SECONDS
 from vision_bench.media.broadcast.picture import FLASH_SECONDS
 from vision_bench.media.broadcast.plan import SAMPLE_RATE, Programme, Scene, ShownTitle, SpokenLine, frame_at
 from vision_bench.media.broadcast.shapes import COLOURS, OUTLINES_KO
 from vision_bench.media.broadcast.sound import BEEP_HZ, BEEP_SECONDS
 from vision_bench.media.broadcast.stamp import BITS, stamp_box
+from vision_bench.media.broadcast.wording import says
 
 FORMAT = 1
 
@@ -64,6 +68,21 @@ def label_programme(programme: Programme) -> dict[str, Any]:
         "scenes": [_scene(programme, scene) for scene in programme.scenes],
         "windows": [window.as_json() for window in windows(programme)],
     }
+
+
+def read_labels(path: Path) -> dict[str, Any]:
+    """A label file's content.
+
+    Raises:
+        InvalidMedia: not a label file of this format.
+    """
+    try:
+        labels = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise InvalidMedia(f"{path} cannot be read as labels: {problem}") from problem
+    if not isinstance(labels, dict) or labels.get("format") != FORMAT:
+        raise InvalidMedia(f"{path} is no label file of format {FORMAT}; make one with `vision-bench broadcast make`")
+    return labels
 
 
 def windows(programme: Programme) -> Iterator[Window]:
@@ -159,7 +178,7 @@ class Window:
             for line, _ in lines
             if self._hears_all(line)
             for fact in line.line.facts
-            if not any(_says(shown, wording) for wording in fact.accept)
+            if not any(says(shown, wording) for wording in fact.accept)
         }
         return list(found.values())
 
@@ -171,7 +190,7 @@ class Window:
         texts = {
             title.title.text: title.title.role
             for title, seen in titles
-            if seen >= SEEN_SECONDS and not _says(spoken, title.title.text)
+            if seen >= SEEN_SECONDS and not says(spoken, title.title.text)
         }
         return [{"fact": role, "value": text, "accept": [text]} for text, role in texts.items()]
 
@@ -238,13 +257,6 @@ class Window:
 def latin_words(text: str) -> list[str]:
     """Runs of Latin letters and digits, upper case: ``TIME 02:10`` is TIME, 02, 10."""
     return re.findall(r"[A-Z]+|[0-9]+", text.upper())
-
-
-def _says(text: str, wording: str) -> bool:
-    """Whether ``text`` holds ``wording``; a number is not found inside a longer one."""
-    if wording.lstrip("-").isdigit():
-        return re.search(rf"(?<![0-9-]){re.escape(wording)}(?![0-9])", text) is not None
-    return wording.casefold() in text.casefold()
 
 
 def _scene(programme: Programme, scene: Scene) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from vision_bench.media.broadcast.stamp import Stamp, draw_stamp
 BLACK, WHITE, NEUTRAL = 16, 235, 128
 FLASH_SECONDS = 0.1
 
-BLOTCH_PIXELS, BLOTCH_LUMA, GRAIN_LUMA = 20, 12.0, 2.5
+CLOUD_PIXELS, CLOUD_LUMA, GRAIN_LUMA = 24, 11.0, 1.5
 
 
 class Canvas:
@@ -84,21 +84,36 @@ class ScenePainter:
 
 
 def _background(programme: Programme, scene: Scene) -> NDArray[np.uint8]:
-    """(H, W + slack) luma: a soft light, blotches that make motion visible, and a little grain."""
-    genre = programme.genre
+    """(H, W + slack) luma: a soft sky over two ridges, clouded so that every motion shows, with a little grain."""
+    genre, light = programme.genre, np.float32(BACKGROUNDS[scene.background])
     height = genre.height
     slack = min(genre.width, abs(scene.pan) * (scene.end_frame - scene.first_frame))
     width = genre.width + slack
     rng = np.random.default_rng((programme.seed & 0xFFFFFFFF, genre.number, scene.number, 1))
-    scale = max(1, height // 360)
-    blotch = BLOTCH_PIXELS * scale
-    rows, columns = -(-height // blotch), -(-width // blotch)
-    coarse = rng.standard_normal((rows, columns), np.float32) * np.float32(BLOTCH_LUMA)
-    light = np.linspace(1.15, 0.8, height, dtype=np.float32)[:, None]
     luma = rng.standard_normal((height, width), np.float32) * np.float32(GRAIN_LUMA)
-    luma += np.repeat(np.repeat(coarse, blotch, axis=0), blotch, axis=1)[:height, :width]
-    luma += light * np.float32(BACKGROUNDS[scene.background])
+    luma += _clouds(rng, height, width)
+    shade = np.broadcast_to(np.linspace(1.15, 0.9, height, dtype=np.float32)[:, None], (height, width)).copy()
+    rows = np.arange(height)[:, None]
+    for ridge_top, ridge_shade in ((0.55, 0.72), (0.78, 0.5)):
+        shade[rows > _ridge(rng, width, height) + ridge_top * height] = ridge_shade
+    luma += shade * light
     return np.asarray(np.clip(luma, 28, 200), np.uint8)
+
+
+def _clouds(rng: np.random.Generator, height: int, width: int) -> NDArray[np.float32]:
+    """(H, W) soft light and dark patches around 0."""
+    patch = CLOUD_PIXELS * max(1, height // 360)
+    coarse = rng.standard_normal((height // patch + 2, width // patch + 2), np.float32) * np.float32(CLOUD_LUMA)
+    return np.asarray(Image.fromarray(coarse).resize((width, height), Image.Resampling.BICUBIC), np.float32)
+
+
+def _ridge(rng: np.random.Generator, width: int, height: int) -> NDArray[np.float64]:
+    """(W,) how far a ridge's crest lies below its mean height, pixels."""
+    places = np.arange(width) / height
+    crest = np.zeros(width)
+    for waves, part in ((0.7, 0.06), (2.3, 0.03), (9.0, 0.008)):
+        crest += part * height * np.sin(2 * np.pi * (waves * places + rng.random()))
+    return crest
 
 
 def _sprite(group: ShapeGroup, genre: Genre) -> tuple[NDArray[np.bool_], NDArray[np.bool_], tuple[int, int, int]]:

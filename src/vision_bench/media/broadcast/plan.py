@@ -255,11 +255,11 @@ class _Planner:
         frame, last = first + MARK_MARGIN_SECONDS * fps, end - MARK_MARGIN_SECONDS * fps
         frame += rng.uniform(0.2, 1.5) * fps
         while frame < last:
-            wanted = rng.choice(((True, True), (True, True), (True, False), (False, True)))
+            wanted = rng.choice(((True, True), (True, True), (True, True), (True, False), (False, True)))
             flash, beep = wanted[0] and may_flash, wanted[1] and may_beep
             if flash or beep:
                 marks.append(Mark(round(frame), flash, beep))
-            frame += (MARK_GAP_SECONDS + rng.uniform(0.4, 3.0)) * fps
+            frame += (MARK_GAP_SECONDS + rng.uniform(0.0, 2.2)) * fps
         return tuple(marks)
 
 

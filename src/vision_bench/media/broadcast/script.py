@@ -94,8 +94,20 @@ def _named(fact: str, name: Name) -> Fact:
     return Fact(fact, name.korean, name.forms)
 
 
-def _number(fact: str, value: int) -> Fact:
-    return Fact(fact, value, (str(value), sino_korean(value)))
+def _number(fact: str, value: int, unit: str, english: str) -> Fact:
+    """A number with its unit. Without it, it counts from ten on only: 3 and 이 stand in many a sentence by chance."""
+    accept = [f"{value}{unit}", f"{sino_korean(value)}{unit}", f"{value} {english}"]
+    if value < 0:
+        accept.append(f"영하 {-value}{unit}")
+    if abs(value) >= 10:
+        accept.append(str(value))
+    return Fact(fact, value, tuple(accept))
+
+
+def _round_number(fact: str, count: int, power: Literal["천", "만"]) -> Fact:
+    """So many thousands or ten thousands."""
+    value = count * {"천": 1000, "만": 10000}[power]
+    return Fact(fact, value, (f"{count}{power}", f"{sino_korean(count)}{power}", str(value), f"{value:,}"))
 
 
 def _news(rng: Random) -> SceneScript:
@@ -115,7 +127,7 @@ def _news(rng: Random) -> SceneScript:
                 f"지금 {city.korean}의 기온은 {sino_korean(degrees)} 도입니다.",
                 "ko",
                 "ko+f3",
-                (_named("city", city), _number("temperature_c", degrees)),
+                (_named("city", city), _number("temperature_c", degrees, "도", "degrees")),
             ),
             Line(f"취재에 {reporter.korean} 기자입니다.", "ko", "ko", (_named("reporter", reporter),)),
             Line(f"Good evening from {city.english}.", "en", "en-us+m3", (_named("city", city),)),
@@ -138,7 +150,12 @@ def _docu(rng: Random) -> SceneScript:
                 "ko+m4",
                 (_named("animal", animal),),
             ),
-            Line(f"무리는 {sino_korean(group)} 마리에 이릅니다.", "ko", "ko+m4", (_number("group_size", group),)),
+            Line(
+                f"무리는 {sino_korean(group)} 마리에 이릅니다.",
+                "ko",
+                "ko+m4",
+                (_number("group_size", group, "마리", "animals"),),
+            ),
         ),
         titles=(
             Title(f"{rng.randint(1, 6)}부 · 바람이 머무는 곳", "ko", "caption"),
@@ -157,7 +174,7 @@ def _drama(rng: Random) -> SceneScript:
                 f"{city.korean}에서 {sino_korean(years)} 년을 기다렸어요.",
                 "ko",
                 "ko+m3",
-                (_named("city", city), _number("years", years)),
+                (_named("city", city), _number("years", years, "년", "years")),
             ),
         ),
         titles=(
@@ -177,13 +194,7 @@ def _hist_drama(rng: Random) -> SceneScript:
                 f"{sino_korean(troops)} 천 군사를 내어 주마.",
                 "ko",
                 "ko+m7",
-                (
-                    Fact(
-                        "troops",
-                        troops * 1000,
-                        (str(troops * 1000), f"{troops},000", f"{sino_korean(troops)}천", f"{troops}천"),
-                    ),
-                ),
+                (_round_number("troops", troops, "천"),),
             ),
         ),
         titles=(
@@ -204,17 +215,7 @@ def _entertain(rng: Random) -> SceneScript:
                 "ko+m2",
                 (
                     _named("winner", winner),
-                    Fact(
-                        "prize_won",
-                        prize * 10000,
-                        (
-                            str(prize * 10000),
-                            f"{prize}0,000",
-                            f"{prize}만",
-                            f"{sino_korean(prize)} 만",
-                            f"{sino_korean(prize)}만",
-                        ),
-                    ),
+                    _round_number("prize_won", prize, "만"),
                 ),
             ),
         ),
@@ -235,14 +236,16 @@ def _baseball(rng: Random, game: Game) -> SceneScript:
         game.away_points += runs
     game.extra = {"inning": game.inning, "balls": balls, "strikes": strikes, "outs": outs}
     speed = rng.randint(121, 158)
-    lines = [Line(f"구속 {sino_korean(speed)} 킬로미터!", "ko", "ko+m1", (_number("pitch_kmh", speed),))]
+    lines = [
+        Line(f"구속 {sino_korean(speed)} 킬로미터!", "ko", "ko+m1", (_number("pitch_kmh", speed, "킬로미터", "km/h"),))
+    ]
     if runs:
         lines.append(
             Line(
                 f"{joined(batting.korean, '이', '가')} {sino_korean(runs)} 점을 더합니다.",
                 "ko",
                 "ko+m2",
-                (Fact("scoring_team", batting.korean, batting.forms), _number("runs", runs)),
+                (Fact("scoring_team", batting.korean, batting.forms), _number("runs", runs, "점", "runs")),
             )
         )
     lines.append(Line("타자, 타석에서 물러납니다. 관중석이 술렁입니다.", "ko", "ko+m1", ()))
@@ -274,19 +277,7 @@ def _esports(rng: Random, game: Game) -> SceneScript:
                 f"골드 차이가 {sino_korean(lead)} 천으로 벌어집니다!",
                 "ko",
                 "ko+m6",
-                (
-                    Fact(
-                        "gold_lead",
-                        lead * 1000,
-                        (
-                            str(lead * 1000),
-                            f"{lead},000",
-                            f"{lead}천",
-                            f"{sino_korean(lead)} 천",
-                            f"{sino_korean(lead)}천",
-                        ),
-                    ),
-                ),
+                (_round_number("gold_lead", lead, "천"),),
             ),
             Line(
                 "What a fight! They take everything.",

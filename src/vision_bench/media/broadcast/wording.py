@@ -1,0 +1,45 @@
+"""Whether a text says a thing: the one rule that labels and scores share."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from itertools import pairwise
+
+NUMERALS = "영일이삼사오육칠팔구십백천만"
+
+
+def plain(text: str) -> str:
+    """``text`` in one spelling: compatibility forms folded, lower case, runs of space as one."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def says(text: str, wording: str) -> bool:
+    """Whether ``text`` holds ``wording``, spaces apart, as a whole number or word.
+
+    ``12`` is not in ``312``, ``이 년`` not in ``십이 년``, ``stork`` not in ``storks``. Other Hangul words are found
+    wherever they stand, because particles and endings grow onto them.
+    """
+    letters = plain(wording).replace(" ", "")
+    if not letters:
+        return False
+    # Spaces may stand anywhere but inside a number: 영하 삼 도, 영하삼도.
+    pattern = re.escape(letters[0])
+    for before, letter in pairwise(letters):
+        between = "" if before.isdigit() and letter.isdigit() else r"\s*"
+        pattern += between + re.escape(letter)
+    return re.search(_before(letters[0]) + pattern + _after(letters[-1]), plain(text)) is not None
+
+
+def _before(letter: str) -> str:
+    if letter.isdigit():
+        return r"(?<![0-9])(?<![0-9][.,])(?<!-)"
+    if letter in NUMERALS:
+        return rf"(?<![{NUMERALS}])"
+    return r"(?<![a-z])" if letter.isascii() and letter.isalpha() else ""
+
+
+def _after(letter: str) -> str:
+    if letter.isdigit():
+        return r"(?![0-9]|[.,][0-9])"
+    return r"(?![a-z])" if letter.isascii() and letter.isalpha() else ""
