@@ -11,7 +11,7 @@ from av.audio.resampler import AudioResampler
 from numpy.typing import NDArray
 
 from vision_bench.errors import InvalidMedia
-from vision_bench.media.source import open_source, source_name
+from vision_bench.media.container import display_name, open_media
 
 
 def decode_audio(source: Path | bytes, *, rate: int = 16000) -> NDArray[np.float32] | None:
@@ -28,7 +28,7 @@ def decode_audio(source: Path | bytes, *, rate: int = 16000) -> NDArray[np.float
     Raises:
         InvalidMedia: not a media file, or a track of which nothing can be decoded.
     """
-    with open_source(source) as container:
+    with open_media(source) as container:
         track_count = len(container.streams.audio)
     has_packets = False
     for track in range(track_count):
@@ -37,7 +37,8 @@ def decode_audio(source: Path | bytes, *, rate: int = 16000) -> NDArray[np.float
         if samples.size:
             return samples
     if has_packets:
-        raise InvalidMedia(f"{source_name(source)}: the sound cannot be decoded; the file is damaged")
+        name = display_name(source) if isinstance(source, Path) else "<bytes>"
+        raise InvalidMedia(f"{name}: the sound cannot be decoded; copy or record it again")
     return None
 
 
@@ -46,7 +47,7 @@ def _decode_track(source: Path | bytes, track: int, rate: int) -> tuple[NDArray[
     resampler = AudioResampler(format="flt", layout="mono", rate=rate)
     pieces: list[NDArray[np.float32]] = []
     has_packets = False
-    with open_source(source) as container:
+    with open_media(source) as container:
         stream = container.streams.audio[track]
         packets = container.demux(stream)
         while True:

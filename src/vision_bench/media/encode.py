@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from vision_bench.errors import InvalidMedia, InvalidRequest
-from vision_bench.media.frames import decode_frames, read_timeline
+from vision_bench.media.frames import decode_frames
+from vision_bench.media.probe import probe, require_picture
 
 _DARK_LUMA = 24
 """Mean brightness (0 to 255) under which a first frame says nothing about its clip."""
@@ -59,7 +60,7 @@ def thumbnail(source: Path, *, width: int = 320) -> bytes:
     picture = _first_decodable(source)
     if picture.mean() < _DARK_LUMA:
         try:
-            middle = len(read_timeline(source).pts) // 2
+            middle = require_picture(probe(source)).frames // 2
             picture = decode_frames(source, indices=[middle]).frames[0]
         except InvalidMedia:
             pass

@@ -9,50 +9,28 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import closing
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import av
 import av.error
 import numpy as np
 from numpy.typing import NDArray
 
 from vision_bench.errors import InvalidMedia, InvalidRequest
+from vision_bench.media.container import open_media
+from vision_bench.media.probe import VideoTrack, inspect_media, require_picture
 from vision_bench.media.sampling import indices_at_fps
-from vision_bench.media.source import open_source, picture_stream, source_name
-
-if TYPE_CHECKING:
-    from av.container import InputContainer
-    from av.video.frame import VideoFrame
-    from av.video.stream import VideoStream
+from vision_bench.media.times import PictureTimes
 
 
 class DecodedFrames(NamedTuple):
     """Frames in the order they are shown."""
 
     frames: NDArray[np.uint8]
-    """(T, H, W, 3) RGB, upright: the rotation that the container asks for is applied."""
+    """(T, H, W, 3) RGB, upright: the turn that the container asks for is applied."""
 
     pts_seconds: NDArray[np.float64]
     """(T,) seconds from the clip's first frame, ascending."""
-
-
-class Timeline(NamedTuple):
-    """When every frame of a clip is shown, read without decoding where the container tells."""
-
-    pts: tuple[int, ...]
-    """Ascending presentation times, or frame numbers where the file has no times."""
-
-    seconds_per_tick: float
-    has_times: bool
-
-    @property
-    def fps(self) -> float:
-        """Mean frames a second; 1.0 for a single frame, whose rate nobody can tell."""
-        if len(self.pts) < 2:
-            return 1.0
-        return (len(self.pts) - 1) / ((self.pts[-1] - self.pts[0]) * self.seconds_per_tick)
 
 
 def decode_frames(
@@ -71,118 +49,103 @@ def decode_frames(
         max_pixels: upper bound of width x height of a frame; larger ones are scaled down, keeping their shape.
 
     Raises:
-        InvalidMedia: no picture track, or no frame of it can be decoded. A file that is damaged in part gives what
-            can be decoded, so T may be smaller than the number of indices.
-        InvalidRequest: both ``indices`` and ``fps``, or an index outside the clip.
+        InvalidMedia: no picture track, or none of the frames can be decoded. A file that is damaged in part gives
+            what can be decoded, so T may be smaller than the number of indices.
+        InvalidRequest: both ``indices`` and ``fps``, an index outside the clip, or no pixels at all.
     """
     if indices is not None and fps is not None:
         raise InvalidRequest("give indices or fps, not both")
-    timeline = read_timeline(source)
+    info, times, _ = inspect_media(source)
+    track = require_picture(info)
+    if times is None:  # require_picture has seen to it
+        raise InvalidMedia(f"{info.name}: no picture track")
     if fps is not None:
-        indices = indices_at_fps(len(timeline.pts), timeline.fps, fps)
-    wanted = _wanted_ticks(timeline, indices, source)
-    taken: list[tuple[int, NDArray[np.uint8]]] = []
-    with closing(_decode(source, timeline.has_times, wanted)) as decoded:
-        for tick, frame in decoded:
-            taken.append((tick, _upright_rgb(frame, max_pixels)))
+        indices = indices_at_fps(len(times.pts), float(times.mean_rate or 1), fps)
+    wanted = _wanted(len(times.pts), indices, info.name)
+    taken: dict[int, NDArray[np.uint8]] = {}
+    with closing(_decode(source, track, times, wanted)) as decoded:
+        for index, frame in decoded:
+            taken[index] = _upright_rgb(frame, track, max_pixels)
             if len(taken) == len(wanted):
                 break
     if not taken:
-        raise InvalidMedia(f"{source_name(source)}: none of {len(wanted)} frames can be decoded; the file is damaged")
-    taken.sort(key=lambda item: item[0])
-    # A stream may change its size on the way; the model that is fed from here takes one size.
-    shape = taken[0][1].shape
-    taken = [item for item in taken if item[1].shape == shape]
-    ticks = np.array([tick for tick, _ in taken], dtype=np.float64)
-    return DecodedFrames(
-        np.stack([picture for _, picture in taken]), (ticks - timeline.pts[0]) * timeline.seconds_per_tick
-    )
+        raise InvalidMedia(f"{info.name}: none of {len(wanted)} frames can be decoded; copy or record it again")
+    # A stream may change its size on the way; what is fed from here takes one size.
+    shape = taken[min(taken)].shape
+    order = [index for index in sorted(taken) if taken[index].shape == shape]
+    pts_seconds = np.array([float(times.start_of(index)) for index in order], dtype=np.float64)
+    return DecodedFrames(np.stack([taken[index] for index in order]), pts_seconds)
 
 
-def read_timeline(source: Path | bytes) -> Timeline:
-    """When each frame is shown, from the packets; by decoding once where packets carry no times.
-
-    Raises:
-        InvalidMedia: no picture track, or one without a single frame.
-    """
-    with open_source(source) as container:
-        stream = _stream(container, source)
-        seconds_per_tick = float(stream.time_base) if stream.time_base else 0.0
-        mean_rate = float(stream.average_rate or stream.guessed_rate or 25)
-        # Edit lists mark packets that are decoded for others' sake and never shown.
-        times: list[int | None] = [packet.pts for packet in _packets(container, stream) if not packet.is_discard]
-    known = sorted({time for time in times if time is not None})
-    if known and len(known) == len(times) and seconds_per_tick > 0:
-        return Timeline(tuple(known), seconds_per_tick, has_times=True)
-    count = sum(1 for _ in _decode(source, has_times=False, wanted=None))
-    if not count:
-        raise InvalidMedia(f"{source_name(source)}: the picture track holds no frame that can be decoded")
-    return Timeline(tuple(range(count)), 1 / mean_rate, has_times=False)
-
-
-def _wanted_ticks(timeline: Timeline, indices: Sequence[int] | None, source: Path | bytes) -> frozenset[int]:
+def _wanted(frame_count: int, indices: Sequence[int] | None, name: str) -> frozenset[int]:
     if indices is None:
-        return frozenset(timeline.pts)
-    try:
-        return frozenset(timeline.pts[index] for index in indices)
-    except IndexError:
-        raise InvalidRequest(
-            f"{source_name(source)} has {len(timeline.pts)} frames; index {max(indices)} is outside"
-        ) from None
+        return frozenset(range(frame_count))
+    for index in indices:
+        if not -frame_count <= index < frame_count:
+            raise InvalidRequest(f"{name} has {frame_count} frames, numbered from 0; there is no frame {index}")
+    return frozenset(index % frame_count for index in indices)
 
 
-def _decode(source: Path | bytes, has_times: bool, wanted: Collection[int] | None) -> Generator[tuple[int, VideoFrame]]:
-    """Frames whose tick is wanted (None: all), each with its tick: its pts, or its number where there are no times."""
-    with open_source(source) as container:
-        stream = _stream(container, source)
+def _decode(
+    source: Path | bytes, track: VideoTrack, times: PictureTimes, wanted: Collection[int]
+) -> Generator[tuple[int, Any]]:
+    """Wanted frames with their index, as they leave the decoder."""
+    index_of = {tick: index for index, tick in enumerate(times.pts)}
+    last_pts = times.pts[max(wanted)]
+    with open_media(source) as container:
+        stream = container.streams.video[_place(container, track)]
         stream.thread_type = "AUTO"
+        decoder = stream.codec_context
         number = -1
-        for packet in chain(_packets(container, stream), [None]):
-            if has_times and wanted is not None:
-                # Exact, not an approximation: a frame that no other refers to may go undecoded.
-                is_wanted = packet is None or packet.pts in wanted
-                stream.codec_context.skip_frame = "DEFAULT" if is_wanted else "NONREF"
+        for packet in _packets(container, stream):
+            if not times.is_decoded and packet.pts is not None:
+                # Exact, not an approximation: frames that no other frame refers to go undecoded unless wanted.
+                decoder.skip_frame = "DEFAULT" if index_of.get(packet.pts) in wanted else "NONREF"
             try:
-                frames = stream.codec_context.decode(packet)
+                frames = packet.decode()
             except av.error.FFmpegError:
                 continue
             for frame in frames:
                 number += 1
-                tick = frame.pts if has_times and frame.pts is not None else number
-                if wanted is None or tick in wanted:
-                    yield tick, frame
+                index = number if times.is_decoded else index_of.get(frame.pts)
+                if index is not None and index in wanted:
+                    yield index, frame
+                elif not times.is_decoded and frame.pts is not None and frame.pts > last_pts:
+                    return
 
 
-def _packets(container: InputContainer, stream: VideoStream) -> Iterator[Any]:
-    """Packets up to the end of the file or to where it breaks off; the library's empty end mark is left out."""
+def _place(container: Any, track: VideoTrack) -> int:
+    return next(place for place, stream in enumerate(container.streams.video) if stream.index == track.index)
+
+
+def _packets(container: Any, stream: Any) -> Iterator[Any]:
+    """Packets up to the end of the file or to where it breaks off; the last one, empty, flushes the decoder."""
     try:
-        for packet in container.demux(stream):
-            if packet.size:
-                yield packet
+        yield from container.demux(stream)
     except av.error.FFmpegError:
         return
 
 
-def _stream(container: InputContainer, source: Path | bytes) -> VideoStream:
-    stream = picture_stream(container)
-    if stream is None:
-        raise InvalidMedia(f"{source_name(source)}: no picture track; send a file that holds video")
-    return stream
-
-
-def _upright_rgb(frame: VideoFrame, max_pixels: int | None) -> NDArray[np.uint8]:
+def _upright_rgb(frame: Any, track: VideoTrack, max_pixels: int | None) -> NDArray[np.uint8]:
     width, height = fit_pixels(frame.width, frame.height, max_pixels)
     interpolation = "AREA" if width < frame.width else "BILINEAR"
-    rgb = frame.to_ndarray(format="rgb24", width=width, height=height, interpolation=interpolation)
-    # The library reports how far the picture must be turned counter-clockwise; so does rot90.
-    return np.ascontiguousarray(np.rot90(rgb, round(frame.rotation / 90) % 4)).astype(np.uint8, copy=False)
+    rgb: NDArray[np.uint8] = frame.to_ndarray(format="rgb24", width=width, height=height, interpolation=interpolation)
+    if track.is_mirrored:
+        rgb = rgb[::-1]
+    return np.ascontiguousarray(np.rot90(rgb, -track.rotation // 90))  # rot90 turns counter-clockwise
 
 
 def fit_pixels(width: int, height: int, max_pixels: int | None) -> tuple[int, int]:
-    """The largest size of the same shape with no more than ``max_pixels``; never larger than given, never below 1."""
+    """The largest size of about the same shape with no more than ``max_pixels``; never larger than given.
+
+    Raises:
+        InvalidRequest: fewer than one pixel asked for.
+    """
     if max_pixels is None or width * height <= max_pixels:
         return width, height
     if max_pixels < 1:
         raise InvalidRequest(f"max_pixels is {max_pixels}; it must be one or more")
     scale = math.sqrt(max_pixels / (width * height))
-    return max(1, math.floor(width * scale)), max(1, math.floor(height * scale))
+    fitted = max(1, math.floor(width * scale)), max(1, math.floor(height * scale))
+    # A side held up at one pixel leaves the other to keep the bound.
+    return min(fitted[0], max_pixels // fitted[1]), min(fitted[1], max_pixels // fitted[0])
