@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,6 +61,27 @@ def open_media(source: Path | bytes, *, name: str | None = None) -> Iterator[Inp
             ) from problem
         with opened:
             yield opened
+
+
+@contextmanager
+def writable(path: Path) -> Iterator[str]:
+    """A spelling of ``path`` that PyAV can write to: it takes text alone, and a name may hold other bytes."""
+    try:
+        spelled = f"file:{path.absolute()}"
+        spelled.encode("utf-8")
+    except UnicodeEncodeError:
+        # A handle on the folder stands in for the part that cannot be spelled.
+        handle = os.open(path.parent, os.O_RDONLY)
+        stand_in = Path(f"/proc/self/fd/{handle}/.clip-{threading.get_ident()}.part")
+        try:
+            yield f"file:{stand_in}"
+            if stand_in.exists():
+                stand_in.replace(path)
+        finally:
+            stand_in.unlink(missing_ok=True)
+            os.close(handle)
+    else:
+        yield spelled
 
 
 def _reason(problem: Exception) -> str:

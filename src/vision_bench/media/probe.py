@@ -22,6 +22,7 @@ _PICTURE_FORMATS = frozenset({"image2", "image2pipe", "ico", "tty"})
 _ANIMATIONS = frozenset({"gif", "apng"})
 _PLAYLIST_FORMATS = frozenset({"hls", "concat", "dash", "sdp", "rtsp", "imf"})
 _PICTURE_REMEDY = "a picture is not a film; give a video file"
+_FULL_RANGE = 2  # AVCOL_RANGE_JPEG
 _FALLBACK_RATE = Fraction(25)
 """Frames per second of a raw elementary stream, whose frames carry no time; libav assumes the same."""
 
@@ -33,7 +34,8 @@ class VideoTrack:
     Attributes:
         index: stream index in the container.
         rotation: degrees clockwise (0, 90, 180, 270) to turn a decoded frame so that it stands upright.
-        is_mirrored: a decoded frame must also be flipped left to right, before it is turned.
+        is_mirrored: a decoded frame must first be flipped top to bottom, then turned.
+        is_full_range: luma runs from 0 to 255, not from 16 to 235.
         frames: frames that will be shown, counted from packets.
         fps: frames per second: exact when constant, else the mean; None for one frame of unknown length.
         start_seconds: first frame on the container's own clock.
@@ -55,6 +57,7 @@ class VideoTrack:
     sample_aspect: Fraction | None
     is_interlaced: bool
     is_mirrored: bool = False
+    is_full_range: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +94,16 @@ class MediaInfo:
 
 
 class Inspection(NamedTuple):
-    """``info`` for people; ``times`` (None without a picture) for cutting."""
+    """``info`` for people; the rest for cutting.
+
+    Attributes:
+        times: of the frames; None without a picture.
+        sound_seconds: by stream index, when each sound packet starts on the container's own clock, ascending.
+    """
 
     info: MediaInfo
     times: PictureTimes | None
+    sound_seconds: dict[int, list[float]]
 
 
 def probe(source: Path | bytes, *, name: str | None = None) -> MediaInfo:
@@ -125,6 +134,7 @@ def inspect_media(source: Path | bytes, *, name: str | None = None) -> Inspectio
         if video is not None and tallies[video.index].packets:
             picture, times = _picture(source, shown, video, tallies[video.index], warnings)
         sounds = tuple(_sound(stream, tallies[stream.index]) for stream in container.streams.audio)
+        heard = {s.index: _seconds(s, tallies[s.index]) for s in container.streams.audio}
         size_bytes, format_name = container.size, container.format.name
     if times is not None and len(times.pts) == 1 and format_name in _ANIMATIONS:
         raise InvalidMedia(f"{shown}: a still picture ({format_name}, one frame); {_PICTURE_REMEDY}")
@@ -140,7 +150,7 @@ def inspect_media(source: Path | bytes, *, name: str | None = None) -> Inspectio
         audio=sounds,
         warnings=tuple(warnings),
     )
-    return Inspection(info, times)
+    return Inspection(info, times, heard)
 
 
 def require_picture(info: MediaInfo) -> VideoTrack:
@@ -236,6 +246,7 @@ def _picture(
         sample_aspect=Fraction(stream.sample_aspect_ratio) if stream.sample_aspect_ratio else None,
         is_interlaced=bool(first.interlaced_frame),
         is_mirrored=mirrored,
+        is_full_range=first.format.name.startswith("yuvj") or first.color_range == _FULL_RANGE,
     )
     return track, times
 
@@ -309,6 +320,10 @@ def _sound(stream: Any, tally: _Tally) -> AudioTrack:
         duration_seconds=float(((tally.end or start) - start) * stream.time_base),
         is_default=bool(stream.disposition & stream.disposition.default),
     )
+
+
+def _seconds(stream: Any, tally: _Tally) -> list[float]:
+    return [float(tick * stream.time_base) for tick in sorted(tally.pts)]
 
 
 def _sound_warnings(sounds: tuple[AudioTrack, ...]) -> list[str]:

@@ -6,7 +6,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from math import ceil
 
 MAX_START_GAP_SECONDS = Fraction(1)
@@ -40,7 +39,7 @@ def steady_rate(pts: Sequence[int], time_base: Fraction, hints: Iterable[Fractio
     return None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PictureTimes:
     """When each frame of a picture track is shown. Zero is the first frame, whatever the container's clock says.
 
@@ -58,29 +57,24 @@ class PictureTimes:
     last_duration: int
     is_decoded: bool = False
 
-    @cached_property
+    @property
     def duration(self) -> Fraction:
         """Seconds from the first frame to the end of the last."""
-        return self._seconds(self.pts[-1] + self.last_duration)
+        return self.start_of(len(self.pts) - 1) + self.last_duration * self.time_base
 
-    @cached_property
+    @property
     def mean_rate(self) -> Fraction | None:
         """Frames per second over the whole track; None for a single frame of unknown length."""
         if self.rate is not None:
             return self.rate
-        return Fraction(len(self.pts)) / self.duration if self.duration > 0 else None
-
-    def _seconds(self, tick: int) -> Fraction:
-        return (tick - self.pts[0]) * self.time_base
+        return len(self.pts) / self.duration if self.duration > 0 else None
 
     def start_of(self, index: int) -> Fraction:
-        """Seconds at which frame ``index`` appears. A constant rate is exact, freed of the container's rounding."""
-        return index / self.rate if self.rate is not None else self._seconds(self.pts[index])
+        """Seconds at which frame ``index`` appears."""
+        return (self.pts[index] - self.pts[0]) * self.time_base
 
     def first_at_or_after(self, seconds: Fraction) -> int:
         """Index of the first frame with start >= ``seconds``; N when there is none."""
-        if self.rate is not None:
-            return min(max(0, ceil(seconds * self.rate)), len(self.pts))
         return bisect_left(self.pts, ceil(seconds / self.time_base) + self.pts[0])
 
     def border(self, seconds: Fraction) -> Fraction:

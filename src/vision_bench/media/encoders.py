@@ -1,0 +1,107 @@
+"""Which H.264 encoder cuts the clips: the one in PyAV, or the one in imageio-ffmpeg's program."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+
+import av
+
+from vision_bench.errors import InvalidRequest, MissingExtra, MissingTool, UnknownName
+
+ENCODER_NAMES = ("auto", "libopenh264", "libx264")
+# The default preset takes four times as long for a picture that no model tells apart at this bit rate.
+_X264_OPTIONS = MappingProxyType({"preset": "veryfast"})
+_PROGRAM_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """An encoder that was found on this machine.
+
+    Attributes:
+        name: as libav spells it.
+        version: of the library or program that holds it.
+        program: the ffmpeg that runs it; None when it lives in PyAV.
+        options: handed to the encoder.
+    """
+
+    name: str
+    version: str
+    program: Path | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+def find_ffmpeg() -> Path | None:
+    """The program that the extra ``ffmpeg`` brings, or None. A system's own ffmpeg is never used."""
+    try:
+        module = import_module("imageio_ffmpeg")
+        return Path(module.get_ffmpeg_exe())
+    except (ImportError, RuntimeError):
+        return None
+
+
+def choose_encoder(name: str = "auto") -> Encoder:
+    """The encoder called ``name``; ``auto`` is libopenh264 where the extra ``ffmpeg`` is installed, else libx264.
+
+    Raises:
+        UnknownName: not one of `ENCODER_NAMES`.
+        MissingExtra: libopenh264 without the extra.
+        MissingTool: the program or library is there but lacks the encoder.
+    """
+    if name not in ENCODER_NAMES:
+        raise UnknownName(f"no encoder {name!r}; choose one of: {', '.join(ENCODER_NAMES)}")
+    if name != "libx264":
+        program = find_ffmpeg()
+        if program is not None and _has_openh264(program):
+            return Encoder("libopenh264", _program_version(program), program)
+        if name == "libopenh264" and program is None:
+            raise MissingExtra("ffmpeg", "the encoder libopenh264")
+        if name == "libopenh264":
+            raise MissingTool(f"{program} has no libopenh264; reinstall imageio-ffmpeg or use --encoder libx264")
+    if "libx264" not in av.codecs_available:
+        raise MissingTool("this PyAV was built without libx264; install PyAV from its wheel")
+    codec = ".".join(str(part) for part in av.library_versions["libavcodec"])
+    return Encoder("libx264", f"PyAV {av.__version__}, libavcodec {codec}", options=_X264_OPTIONS)
+
+
+def parse_bitrate(text: str) -> int:
+    """Bits per second from ``1500k``, ``1.5M`` or ``1500000``."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmM]?)", text.strip())
+    value = float(found[1]) * {"": 1, "k": 1_000, "m": 1_000_000}[found[2].lower()] if found else 0
+    if value < 1_000:
+        raise InvalidRequest(f"bit rate {text!r} is not one; write 1500k, 1.5M or 1500000 (1k at least)")
+    return round(value)
+
+
+def usable_cpus() -> int:
+    """Processors that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+def _ask(program: Path, *arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            [program, "-hide_banner", *arguments], capture_output=True, timeout=_PROGRAM_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        raise MissingTool(f"{program} does not run ({problem}); reinstall imageio-ffmpeg") from problem
+    return done.stdout.decode("utf-8", "replace")
+
+
+def _has_openh264(program: Path) -> bool:
+    return re.search(r"^ V\S* libopenh264 ", _ask(program, "-encoders"), re.MULTILINE) is not None
+
+
+def _program_version(program: Path) -> str:
+    found = re.search(r"ffmpeg version (\S+)", _ask(program, "-version"))
+    return f"ffmpeg {found[1]}" if found else "ffmpeg of unknown version"
