@@ -76,7 +76,6 @@ def download(folder: Path) -> Path:
     command += [
         "--no-binary",
         "moviepy",
-        "--no-build-isolation",
         "--require-hashes",
         "-r",
         str(LOCK),
