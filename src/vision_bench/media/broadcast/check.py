@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from vision_bench.media.broadcast.sound import BEEP_HZ, BEEP_PEAK, BEEP_SECONDS
 from vision_bench.media.broadcast.stamp import Stamp, lamp_is_lit, read_stamp
-from vision_bench.media.source import open_source, picture_stream
+from vision_bench.media.container import open_media
 
 LISTEN_RATE = 16000
 LISTEN_BLOCK_SECONDS = 60
@@ -117,10 +117,10 @@ def _look(clip: Path) -> tuple[list[Stamp | None], list[float]]:
     flashes: list[float] = []
     # A clip that begins with the lamp lit does not show when it went on.
     was_lit = True
-    with open_source(clip) as container:
-        stream = picture_stream(container)
-        if stream is None:
+    with open_media(clip) as container:
+        if not container.streams.video:
             return [], []
+        stream = container.streams.video[0]
         stream.thread_type = "AUTO"
         for frame in container.decode(stream):
             luma = _luma(frame)
@@ -143,7 +143,7 @@ def _listen(clip: Path) -> list[float]:
     resampler = AudioResampler(format="flt", layout="mono", rate=LISTEN_RATE)
     pieces: list[NDArray[np.float32]] = []
     start_seconds = 0.0
-    with open_source(clip) as container:
+    with open_media(clip) as container:
         if not container.streams.audio:
             return []
         for frame in container.decode(container.streams.audio[0]):

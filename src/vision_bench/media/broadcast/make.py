@@ -61,19 +61,15 @@ def make_broadcast(
         MissingExtra: no font for Hangul.
     """
     speaker = find_espeak()
-    try:
-        programme = plan_programme(
-            genre,
-            seconds=seconds,
-            lead_seconds=lead_seconds,
-            seed=seed,
-            stamp=stamp,
-            speaker=speaker,
-            fonts=find_font(),
-        )
-    finally:
-        if speaker is not None:
-            speaker.close()
+    programme = plan_programme(
+        genre,
+        seconds=seconds,
+        lead_seconds=lead_seconds,
+        seed=seed,
+        stamp=stamp,
+        speaker=speaker,
+        fonts=find_font(),
+    )
     warnings = () if speaker else (NO_SPEECH,)
     out.mkdir(parents=True, exist_ok=True)
     film = out / genre.file_name
