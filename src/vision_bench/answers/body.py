@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from vision_bench.answers.analysis import Json, Question, fingerprint
-from vision_bench.errors import InvalidMedia, InvalidRequest
+from vision_bench.errors import InvalidRequest
 from vision_bench.media.audio import decode_audio
 from vision_bench.media.encode import data_uri, jpeg, wav
-from vision_bench.media.frames import decode_frames, read_timeline
-from vision_bench.media.probe import probe
+from vision_bench.media.frames import decode_frames
+from vision_bench.media.probe import probe, require_picture
 from vision_bench.media.sampling import indices_of_count
 from vision_bench.wire import chat
 
@@ -99,8 +99,7 @@ def build(clip: bytes, name: str, question: Question, options: Options) -> ClipB
         InvalidMedia: not a usable video.
     """
     info = probe(clip, name=name)
-    if info.video is None:
-        raise InvalidMedia(f"{name} holds no picture; give a video clip")
+    require_picture(info)
     builder = from_frames_audio if options.sends_frames else from_video
     return builder(clip, question, options, has_audio=info.has_audio)
 
@@ -124,7 +123,7 @@ def from_frames_audio(mp4: bytes, question: Question, options: Options, *, has_a
     """Key frames as ``image_url`` parts (first to last, evenly spread), the sound as one WAV, then the prompt."""
     use_audio = options.use_audio and has_audio
     count = options.num_frames or KEY_FRAMES
-    indices = indices_of_count(len(read_timeline(mp4).pts), count)
+    indices = indices_of_count(require_picture(probe(mp4)).frames, count)
     frames = decode_frames(mp4, indices=indices).frames
     parts = [chat.image_part(data_uri(jpeg(frame), "image/jpeg")) for frame in frames]
     samples = decode_audio(mp4, rate=AUDIO_RATE) if use_audio else None

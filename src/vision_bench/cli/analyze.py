@@ -56,6 +56,14 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--length", default=6, show_default=True, type=click.IntRange(1), help="Seconds a clip, if a film is cut."
 )
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="DATA_DIR",
+    default=Path("data"),
+    show_default=True,
+    help="Where the clips of a film go; also DATA_DIR.",
+)
 @click.option("--no-cut", is_flag=True, help="Send long files whole.")
 @click.option("--dry-run", is_flag=True, help="Send nothing; say what it would be in bytes, tokens and time.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -89,11 +97,27 @@ def command(paths: tuple[Path, ...], prompt_file: Path | None, schema_file: Path
 
 
 def _find(paths: tuple[Path, ...], flags: dict[str, Any]) -> list[Path]:
+    """The clips; a film that was never cut is cut into DATA_DIR/clips/adhoc."""
+    from fractions import Fraction
+
     from vision_bench.cli.console import bar
     from vision_bench.client.sources import find_clips
+    from vision_bench.media.clips import cut_whole
 
-    with bar("find clips") as step:
-        return find_clips(paths, length_seconds=flags["length"], on_file=lambda found: step(total=None))
+    def cut(film: Path) -> list[Path]:
+        with bar(f"cut {film.name}") as step:
+            length = Fraction(flags["length"])
+            made = cut_whole(
+                film,
+                data_dir=flags["data_dir"],
+                length=length,
+                progress=lambda ready, wanted: step(0, completed=ready, total=wanted),
+            )
+        for problem in made.failed:
+            click.echo(problem, err=True)
+        return made.paths
+
+    return find_clips(paths, length_seconds=flags["length"], cut=None if flags["no_cut"] else cut)
 
 
 def _analyze(clips: list[Path], question: Question, options: Options, flags: dict[str, Any]) -> int:
@@ -105,6 +129,7 @@ def _analyze(clips: list[Path], question: Question, options: Options, flags: dic
     from vision_bench.client.analyze import analyze
     from vision_bench.client.results import ResultLine
     from vision_bench.client.sender import open_sender
+    from vision_bench.errors import ConnectFailed
 
     failed = 0
     with bar("analyze", len(clips)) as step:
@@ -126,7 +151,11 @@ def _analyze(clips: list[Path], question: Question, options: Options, flags: dic
                 on_line=on_line,
             )
 
-        summary = asyncio.run(run())
+        try:
+            summary = asyncio.run(run())
+        except ConnectFailed as problem:  # nothing was written: more than some clips that failed
+            click.echo(f"error: {problem}", err=True)
+            return 4
     if flags["as_json"]:
         click.echo(json.dumps(asdict(summary) | {"ok": summary.ok, "failed": summary.failed}, default=str))
     else:

@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from vision_bench.errors import InvalidMedia, InvalidRequest
+from vision_bench.media.layout import MANIFEST_NAME
 from vision_bench.media.probe import probe
-
-MANIFEST = "clips.json"
-"""Lies beside clips that `vision-bench prepare` has made; what it lies beside needs no look inside."""
 
 SLACK_SECONDS = 1.0
 """A clip may be this much longer than its nominal length and still is one clip."""
@@ -22,14 +20,12 @@ def find_clips(
     *,
     length_seconds: float = 6.0,
     cut: Cutter | None = None,
-    on_file: Callable[[int], None] = lambda found: None,
 ) -> list[Path]:
     """Clips under ``paths``, each file once, in the order given and by name within a folder.
 
     Args:
         length_seconds: a file longer than this (and a second) is a film, not a clip.
         cut: makes clips of a film, or of a file that is not MP4; None sends files as they are.
-        on_file: called after each file with the number of clips found so far.
 
     Raises:
         InvalidRequest: a path that does not exist.
@@ -39,7 +35,6 @@ def find_clips(
     for file in _files(paths):
         for clip in cut(file) if cut and _is_uncut(file, length_seconds) else (file,):
             clips.setdefault(clip.resolve(), clip)
-        on_file(len(clips))
     return list(clips.values())
 
 
@@ -58,7 +53,7 @@ def _is_uncut(file: Path, length_seconds: float) -> bool:
     """Whether a file must be cut before it can be sent. One that cannot be read is left to fail as a clip."""
     if file.suffix.lower() != ".mp4":
         return True
-    if (file.parent / MANIFEST).exists():
+    if (file.parent / MANIFEST_NAME).exists():  # `prepare` made what lies beside it
         return False
     try:
         return probe(file).duration_seconds > length_seconds + SLACK_SECONDS
