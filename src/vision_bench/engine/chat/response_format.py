@@ -37,12 +37,12 @@ class AnswerForm:
         if self.schema is not None:
             bad = unsupported_type(self.schema)
             if bad is not None:
-                raise BadChatRequest(f'Failed to transform json schema into a grammar: Unsupported type "{bad}"')
+                raise BadChatRequest(f"Grammar error: Invalid type: {bad}")
         if self.regex is not None:
             try:
                 re.compile(self.regex)
             except re.error as error:
-                raise BadChatRequest(f"Failed to transform regex into a grammar: {error}") from None
+                raise BadChatRequest(f"Grammar error: {error}") from None
 
 
 def read_answer_form(fields: Fields) -> AnswerForm:

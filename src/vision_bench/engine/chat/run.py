@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Callable
 
 import uvicorn
 
+from vision_bench.engine.chat.errors import ConnectionCut
 from vision_bench.engine.chat.model import ChatModel
 from vision_bench.engine.chat.server import create_engine
 from vision_bench.engine.chat.settings import EngineSettings
@@ -33,7 +35,13 @@ def run_engine(
         timeout_graceful_shutdown=shutdown_timeout_seconds,
         timeout_keep_alive=300,  # a pooled connection outlives the pauses of a measuring tool
     )
+    logging.getLogger("uvicorn.error").addFilter(_is_no_cut)
     uvicorn.Server(config).run(sockets=[listener])
+
+
+def _is_no_cut(record: logging.LogRecord) -> bool:
+    """Keep connections that are cut on purpose out of the log, where uvicorn would show a traceback for each."""
+    return not (record.exc_info and isinstance(record.exc_info[1], ConnectionCut))
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -23,7 +23,7 @@ AUDIO_TOKENS_PER_SECOND = 13
 SOUND_IN_VIDEO_MARKERS = 3
 """Tokens around the sound inside a video's span: 921 for 840 of picture and 78 of sound."""
 
-TEMPLATE_TOKENS = 13
+TEMPLATE_TOKENS = 12
 """What the chat template adds around one user turn."""
 
 

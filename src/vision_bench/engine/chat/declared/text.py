@@ -42,7 +42,7 @@ def _text(request: ChatRequest) -> tuple[str, bool]:
         try:
             return sample_of(request.regex) or " ", False
         except UnsupportedPattern as error:
-            raise BadChatRequest(f"Failed to transform regex into a grammar: {error}") from None
+            raise BadChatRequest(f"Grammar error: {error}") from None
     if request.schema is not None:
         return json.dumps(fill(request.schema, sentence), ensure_ascii=False, separators=(",", ":")), False
     if request.json_object:
