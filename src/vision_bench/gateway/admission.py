@@ -45,9 +45,8 @@ class Admission:
         began_ns = self._clock()
         self.waiting += 1
         try:
-            # Not asyncio.wait_for: on Python 3.11 it can drop a result, and with it the permit, that arrives
-            # together with a cancellation. asyncio.timeout awaits in this very task, so Semaphore sees the
-            # cancellation itself and hands the permit on.
+            # Not asyncio.wait_for: on Python 3.11 it swallows a cancellation that arrives together with the
+            # permit, and the call would run for a caller who has left. asyncio.timeout awaits in this very task.
             async with asyncio.timeout(self._acquire_timeout_seconds) as limit:
                 await self._semaphore.acquire()
         except TimeoutError:

@@ -55,7 +55,7 @@ def parse_items(body: bytes | bytearray, *, max_items: int) -> list[BatchItem]:
     except msgspec.ValidationError as problem:
         raise _malformed(*_place(str(problem))) from problem
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise _malformed(None, f"the body is not JSON: {problem}") from problem
+        raise _malformed(None, f"not JSON ({problem})") from problem
     if len(items) > max_items:
         raise Refusal(
             413,
@@ -89,7 +89,7 @@ def _place(message: str) -> tuple[str | None, str]:
 
 
 def _malformed(param: str | None, fault: str) -> Refusal:
-    return Refusal(400, f"{param}: {fault}" if param else fault, type="invalid_request", param=param)
+    return Refusal(400, f"{param or 'the body'}: {fault}", type="invalid_request", param=param)
 
 
 async def run_batch(

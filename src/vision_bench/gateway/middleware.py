@@ -59,9 +59,7 @@ class RequestLog:
             logger.exception("request_id=%s: the gateway itself failed", exchange.request_id)
             if exchange.status is None:
                 message = f"the gateway failed; its log has the reason under request id {exchange.request_id}"
-                await refuse(
-                    scope, receive, send_stamped, Refusal(500, message, type="internal_error"), body_unread=True
-                )
+                await refuse(scope, receive, send_stamped, Refusal(500, message, type="internal_error"))
             exchange.outcome = "internal_error"
         finally:
             logger.info("%s", _line(scope, exchange))

@@ -87,5 +87,6 @@ def _describe(error: Any) -> str:
         remedy = "; set it to vLLM's /v1 endpoint, such as http://127.0.0.1:8000/v1" if name == "vllm_base_url" else ""
         return f"{name.upper()} is not set{remedy}"
     message = str(error["msg"]).removeprefix("Value error, ")
-    shown = "" if name.endswith(("api_key", "api_keys")) else f"={error['input']!r}"
+    is_secret = name.endswith(("api_key", "api_keys")) or "@" in str(error["input"])
+    shown = "" if is_secret else f"={error['input']!r}"
     return f"{name.upper()}{shown}: {message[0].lower()}{message[1:]}"

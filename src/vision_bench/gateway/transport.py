@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, Protocol, Self
 
 import aiohttp
+from aiohttp.connector import Connection
 
 from vision_bench.errors import BrokenStream, ConnectFailed, UpstreamError
 
@@ -73,6 +74,7 @@ class AiohttpTransport:
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             headers={"User-Agent": "vision-bench-gateway", "Accept-Encoding": "identity"},
+            response_class=_Response,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout_seconds),
             trace_configs=traces,
         )
@@ -89,9 +91,6 @@ class AiohttpTransport:
         """See ``Transport.post``."""
         response = await self._open(body, headers)
         try:
-            if response.status >= 500 and response.connection is not None and response.connection.protocol is not None:
-                # vLLM closes the connection after a 500 without saying so.
-                response.connection.protocol.force_close()
             yield _AiohttpAnswer(response)
         finally:
             response.close()  # a connection whose answer was read to the end is back in the pool already
@@ -125,6 +124,20 @@ class AiohttpTransport:
             allow_redirects=False,
             **options,
         )
+
+
+class _Response(aiohttp.ClientResponse):
+    """An answer whose connection is not used again after a 500: vLLM closes it then without saying so."""
+
+    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+        protocol = connection.protocol
+        await super().start(connection)
+        if self.status >= 500 and protocol is not None:
+            if self.connection is None:  # the answer was so short that its connection is back in the pool already
+                protocol.close()
+            else:
+                protocol.force_close()
+        return self
 
 
 class _AiohttpAnswer:

@@ -1,0 +1,56 @@
+"""Permits: what is counted, what is timed, and what a full house says."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+
+import pytest
+
+from vision_bench.errors import AcquireTimeout
+from vision_bench.gateway.admission import Admission, Timings
+
+
+async def test_a_wait_is_timed_even_when_it_fails() -> None:
+    """queue_ms is the clock's difference, with a permit and without."""
+    ticks = count(0, 2_000_000)
+    admission = Admission(1, acquire_timeout_seconds=0.001, clock=lambda: next(ticks))
+    first, second = Timings(), Timings()
+    async with admission.permit(first):
+        assert (admission.in_use, admission.waiting) == (1, 0)
+        with pytest.raises(AcquireTimeout, match=r"0\.001 s \(1 in use\).*VLLM_CONCURRENCY"):
+            async with admission.permit(second):
+                raise AssertionError("there was no permit")
+    assert (first.queue_ms, second.queue_ms) == (2.0, 2.0)
+    assert first.upstream_ms is None
+    assert (admission.in_use, admission.waiting) == (0, 0)
+
+
+async def test_a_timeout_of_the_block_is_not_mistaken_for_ours() -> None:
+    """A TimeoutError that the holder raises passes through, and the permit comes back."""
+    admission = Admission(1, acquire_timeout_seconds=1)
+    with pytest.raises(TimeoutError, match="mine"):
+        async with admission.permit(Timings()):
+            raise TimeoutError("mine")
+    assert admission.in_use == 0
+
+
+async def test_a_cancelled_wait_leaves_the_queue() -> None:
+    """Whoever is cancelled in the queue is counted out, and the next in line gets the permit."""
+    admission = Admission(1, acquire_timeout_seconds=10)
+    order: list[str] = []
+
+    async def hold(name: str) -> None:
+        async with admission.permit(Timings()):
+            order.append(name)
+            await asyncio.sleep(0)
+
+    async with admission.permit(Timings()):
+        tasks = [asyncio.create_task(hold(name)) for name in ("a", "b")]
+        await asyncio.sleep(0)
+        assert admission.waiting == 2
+        tasks[0].cancel()
+        await asyncio.sleep(0)
+        assert admission.waiting == 1
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert order == ["b"]

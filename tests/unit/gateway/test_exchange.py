@@ -1,0 +1,174 @@
+"""One exchange over bare ASGI: bodies, leaving callers, refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from vision_bench.errors import AcquireTimeout, BrokenStream, ConnectFailed, UpstreamTimeout
+from vision_bench.gateway.admission import Timings
+from vision_bench.gateway.exchange import (
+    SCOPE_KEY,
+    ClientLeft,
+    Exchange,
+    Refusal,
+    read_body,
+    refusal_of,
+    refuse,
+    unless_client_leaves,
+)
+
+
+def receiver(messages: Sequence[dict[str, Any]]) -> Any:
+    """An ASGI ``receive`` that gives these messages and then nothing more."""
+    left = list(messages)
+
+    async def receive() -> dict[str, Any]:
+        if not left:
+            await asyncio.Event().wait()
+        return left.pop(0)
+
+    return receive
+
+
+def part(body: bytes, *, more: bool = True) -> dict[str, Any]:
+    return {"type": "http.request", "body": body, "more_body": more}
+
+
+LEFT = {"type": "http.disconnect"}
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [part(b"abcdef", more=False)],
+        [part(b"abc"), part(b"def", more=False)],
+        [part(b""), part(b"abcdef"), part(b"", more=False)],
+    ],
+)
+async def test_a_body_is_read_to_its_end(messages: list[dict[str, Any]]) -> None:
+    """However it was cut, up to exactly the limit."""
+    assert await read_body({"headers": []}, receiver(messages), limit_bytes=6) == b"abcdef"
+
+
+async def test_a_declared_length_over_the_limit_is_refused_unread() -> None:
+    """413 before the first byte is asked for."""
+
+    async def receive() -> dict[str, Any]:
+        raise AssertionError("nothing must be read")
+
+    with pytest.raises(Refusal, match="7 bytes, the limit is 6") as caught:
+        await read_body({"headers": [(b"content-length", b"7")]}, receive, limit_bytes=6)
+    assert caught.value.status == 413
+
+
+async def test_an_undeclared_length_is_refused_at_the_limit() -> None:
+    """A chunked body is read no further than the part that breaks the limit."""
+    messages = [part(b"abc"), part(b"defg"), part(b"never read")]
+    receive = receiver(messages)
+    with pytest.raises(Refusal, match="more than 6 bytes"):
+        await read_body({"headers": []}, receive, limit_bytes=6)
+    assert (await receive())["body"] == b"never read"
+
+
+async def test_leaving_in_the_upload() -> None:
+    """A disconnect in the middle of the body is ClientLeft, not a short body."""
+    with pytest.raises(ClientLeft):
+        await read_body({"headers": []}, receiver([part(b"abc"), LEFT]), limit_bytes=6)
+
+
+async def test_work_is_cancelled_when_the_caller_leaves() -> None:
+    """And has ended, its cleaning up included, when ClientLeft is raised."""
+    steps: list[str] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            steps.append("cleaned up")
+
+    with pytest.raises(ClientLeft):
+        await unless_client_leaves(receiver([part(b""), LEFT]), work())
+    assert steps == ["cleaned up"]
+
+
+async def test_the_error_of_the_work_comes_through() -> None:
+    """Work that fails raises its own error, and the watcher is gone."""
+
+    async def work() -> None:
+        raise ConnectFailed("refused")
+
+    before = len(asyncio.all_tasks())
+    with pytest.raises(ConnectFailed):
+        await unless_client_leaves(receiver([]), work())
+    assert len(asyncio.all_tasks()) == before
+
+
+async def test_cancelled_from_outside_it_ends_its_work_first() -> None:
+    """A server that stops cancels the request: the work is cancelled too, and waited for."""
+    ended = asyncio.Event()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    task = asyncio.create_task(unless_client_leaves(receiver([]), work()))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended.is_set()
+
+
+@pytest.mark.parametrize(
+    ("problem", "status", "type"),
+    [
+        (ConnectFailed("x"), 502, "connect_failed"),
+        (BrokenStream("x"), 502, "truncated"),
+        (AcquireTimeout("x"), 503, "acquire_timeout"),
+        (UpstreamTimeout("x"), 504, "upstream_timeout"),
+    ],
+)
+def test_failed_calls_have_their_statuses(problem: Any, status: int, type: str) -> None:
+    """Every failure is the OpenAI error shape, its class in ``type`` and its status in ``code``."""
+    refusal = refusal_of(problem)
+    assert refusal.status == status
+    assert json.loads(refusal.body) == {"error": {"message": "x", "type": type, "param": None, "code": status}}
+    assert ("Retry-After" in refusal.headers) == (status == 503)
+
+
+async def test_a_refused_upload_is_answered_before_it_is_thrown_away() -> None:
+    """The refusal is out before the rest of the body is read; the connection is closed after it."""
+    events: list[Any] = []
+    messages = [part(b"x"), part(b"y"), part(b"z", more=False)]
+
+    async def receive() -> dict[str, Any]:
+        events.append("read")
+        return messages.pop(0)
+
+    async def send(message: Any) -> None:
+        events.append(message)
+
+    scope = {"type": "http", "headers": [], SCOPE_KEY: Exchange("id")}
+    await refuse(scope, receive, send, Refusal(413, "big", type="too_large"), body_unread=True)
+    start, first, *reads, last = events
+    assert (start["status"], (b"connection", b"close") in start["headers"]) == (413, True)
+    assert json.loads(first["body"])["error"]["message"] == "big"
+    assert reads == ["read"] * 3
+    assert last == {"type": "http.response.body", "body": b""}
+    assert scope[SCOPE_KEY].outcome == "too_large"
+
+
+def test_a_batch_is_logged_by_its_longest_item() -> None:
+    """Times of items are not summed: they overlap. An item without a time changes nothing."""
+    exchange = Exchange("id")
+    for timings in (Timings(1.0, 5.0), Timings(4.0, None), Timings(2.0, 3.0)):
+        exchange.include(timings)
+    assert (exchange.timings.queue_ms, exchange.timings.upstream_ms) == (4.0, 5.0)

@@ -1,0 +1,123 @@
+"""The id, the key and the log line of a request."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from vision_bench.gateway.application import create_app
+from vision_bench.gateway.settings import Settings
+
+
+class NoTransport:
+    """No call gets through to anything."""
+
+    def post(self, body: Any, headers: Any) -> Any:
+        raise RuntimeError("a bug, payload=SECRET")
+
+
+@asynccontextmanager
+async def calling(**settings: Any) -> AsyncIterator[httpx.AsyncClient]:
+    """A client that calls the application in this process."""
+    app = create_app(Settings(_env_file=None, vllm_base_url="http://x/v1", **settings), transport=NoTransport())
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://gateway") as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("offered", ["a", "clip-0001_0600", "x" * 128, "!#$%&'*+-.^_`|~/\\\"<>"])
+async def test_a_usable_id_is_kept(offered: str) -> None:
+    """1 to 128 visible ASCII letters are the caller's to choose."""
+    async with calling() as client:
+        answer = await client.get("/healthz", headers={"X-Request-Id": offered})
+    assert answer.headers["x-request-id"] == offered
+
+
+@pytest.mark.parametrize("offered", [None, b"", b"x" * 129, b"a b", b"a\tb", "안녕".encode(), b"\x7f", b"caf\xe9"])
+async def test_another_id_is_replaced(offered: bytes | None) -> None:
+    """No id, too long, or letters that would break a log line: a fresh short one."""
+    headers = [] if offered is None else [(b"X-Request-Id", offered)]
+    async with calling() as client:
+        seen = {(await client.get("/healthz", headers=headers)).headers["x-request-id"] for _ in range(2)}
+    assert len(seen) == 2
+    assert all(re.fullmatch("[0-9a-f]{8}", one) for one in seen)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/healthz"),
+        ("GET", "/nope"),
+        ("GET", "/chat"),
+        ("POST", "/chat/batch"),
+        ("GET", "/docs"),
+        ("POST", "/chat"),
+    ],
+)
+async def test_every_answer_has_exactly_one_id(method: str, path: str) -> None:
+    """Errors too, and our own 500."""
+    async with calling() as client:
+        answer = await client.request(method, path, headers={"X-Request-Id": "mine"})
+    assert answer.headers.get_list("x-request-id") == ["mine"]
+
+
+async def test_our_own_failure_is_json_and_names_the_id(caplog: pytest.LogCaptureFixture) -> None:
+    """A bug is a 500 in the error shape without its reason; the reason is in the log under the same id."""
+    caplog.set_level(logging.INFO, "vision_bench")
+    async with calling() as client:
+        answer = await client.post("/chat", content=b"{}", headers={"X-Request-Id": "mine"})
+    assert (answer.status_code, answer.json()["error"]["type"]) == (500, "internal_error")
+    assert "mine" in answer.json()["error"]["message"]
+    assert "SECRET" not in answer.text
+    assert any(record.exc_info and "request_id=mine" in record.getMessage() for record in caplog.records)
+
+
+async def test_the_log_line(caplog: pytest.LogCaptureFixture) -> None:
+    """One line a request: id, route, status, outcome; what was not measured is a dash; nothing of query or body."""
+    caplog.set_level(logging.INFO, "vision_bench")
+    async with calling() as client:
+        await client.get("/healthz?secret=1", headers={"X-Request-Id": "mine"})
+        await client.post("/chat/batch?secret=1", content=b'{"secret": 1}', headers={"Authorization": "secret"})
+        await client.get("/no%0Asuch%20place")
+    first, second, third = [record.getMessage() for record in caplog.records if record.name.endswith("access")]
+    assert first == (
+        "request_id=mine method=GET route=/healthz status=200 items=- failed=- queue_ms=- upstream_ms=- outcome=ok"
+    )
+    assert "route=/chat/batch status=400" in second
+    assert second.endswith("outcome=invalid_request")
+    assert "\n" not in third
+    assert third.endswith("outcome=not_found")
+    assert "secret" not in "".join((first, second, third))
+
+
+@pytest.mark.parametrize(
+    ("authorization", "status"),
+    [
+        (None, 401),
+        ("Bearer nope", 401),
+        ("Bearer ", 401),
+        ("Basic one", 401),
+        ("one", 401),
+        ("Bearer one", 400),
+        ("bearer two", 400),
+    ],
+)
+async def test_keys(authorization: str | None, status: int) -> None:
+    """With GATEWAY_API_KEYS set, only a bearer of one of them gets as far as having its batch looked at."""
+    headers = {"Authorization": authorization} if authorization else {}
+    async with calling(gateway_api_keys="one,two") as client:
+        answer = await client.post("/chat/batch", content=b"{}", headers=headers)
+        assert answer.status_code == status
+        assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
+        assert answer.headers["x-request-id"]
+        for open_path in ("/healthz", "/docs", "/redoc", "/openapi.json"):
+            assert (await client.get(open_path)).status_code == 200
+        assert (await client.get("/nope")).status_code == 401

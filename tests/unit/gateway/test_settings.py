@@ -1,0 +1,118 @@
+"""Settings: names, defaults, and one clear line for what is wrong."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from vision_bench.errors import InvalidSettings
+from vision_bench.gateway.settings import Settings, load_settings
+
+BASE = "http://127.0.0.1:8000/v1"
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No setting of the machine leaks in, and .env is looked for in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    for name in Settings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The names and defaults of the original experiment; our own extras are off."""
+    monkeypatch.setenv("VLLM_BASE_URL", BASE + "/")
+    settings = load_settings()
+    assert settings.vllm_base_url == BASE
+    assert settings.vllm_concurrency == 4
+    assert settings.max_batch_items == 128
+    assert settings.vllm_timeout_seconds == 600
+    assert settings.vllm_acquire_timeout_seconds == 300
+    assert settings.max_body_bytes == 268_435_456
+    assert settings.vllm_api_key is None
+    assert settings.gateway_api_keys == ()
+
+
+def test_the_environment_wins_over_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """.env in the working folder is read, an environment variable beats it, an argument beats both."""
+    (tmp_path / ".env").write_text(f"VLLM_BASE_URL={BASE}\nVLLM_CONCURRENCY=2\nMAX_BATCH_ITEMS=3\nUNRELATED=x\n")
+    monkeypatch.setenv("VLLM_CONCURRENCY", "7")
+    settings = load_settings(max_batch_items=5, vllm_concurrency=None)
+    assert (settings.vllm_concurrency, settings.max_batch_items) == (7, 5)
+
+
+def test_an_empty_value_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """VLLM_CONCURRENCY= leaves the default; VLLM_BASE_URL= is missing."""
+    monkeypatch.setenv("VLLM_CONCURRENCY", "")
+    assert load_settings(vllm_base_url=BASE).vllm_concurrency == 4
+    monkeypatch.setenv("VLLM_BASE_URL", "")
+    with pytest.raises(InvalidSettings, match="VLLM_BASE_URL is not set"):
+        load_settings()
+
+
+def test_keys_are_a_list_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys are split at commas; neither printing the settings nor an error shows one."""
+    monkeypatch.setenv("GATEWAY_API_KEYS", " one, ,two ")
+    monkeypatch.setenv("VLLM_API_KEY", "three")
+    settings = load_settings(vllm_base_url=BASE)
+    assert [key.get_secret_value() for key in settings.gateway_api_keys] == ["one", "two"]
+    assert not re.search("one|two|three", repr(settings))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("VLLM_BASE_URL", "ftp://host/v1"),
+        ("VLLM_BASE_URL", "localhost:8000/v1"),
+        ("VLLM_BASE_URL", "http://"),
+        ("VLLM_BASE_URL", "http://host:port/v1"),
+        ("VLLM_BASE_URL", "http://host:99999/v1"),
+        ("VLLM_BASE_URL", "http://[::1/v1"),
+        ("VLLM_BASE_URL", "http://host/v1?key=1"),
+        ("VLLM_CONCURRENCY", "0"),
+        ("VLLM_CONCURRENCY", "-1"),
+        ("VLLM_CONCURRENCY", "four"),
+        ("VLLM_CONCURRENCY", "1.5"),
+        ("MAX_BATCH_ITEMS", "0"),
+        ("VLLM_TIMEOUT_SECONDS", "0"),
+        ("VLLM_TIMEOUT_SECONDS", "nan"),
+        ("VLLM_TIMEOUT_SECONDS", "inf"),
+        ("VLLM_ACQUIRE_TIMEOUT_SECONDS", "-3"),
+        ("MAX_BODY_BYTES", "256MB"),
+    ],
+)
+def test_a_wrong_value_is_one_line_with_name_and_value(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    """The message names the variable and holds what stands in it, on one line."""
+    monkeypatch.setenv("VLLM_BASE_URL", BASE)
+    monkeypatch.setenv(name, value)
+    with pytest.raises(InvalidSettings) as caught:
+        load_settings()
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith(f"{name}={value!r}: ")
+
+
+def test_credentials_in_the_address_are_refused_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """http://user:password@host is refused, because the address is logged and shown; the message hides them."""
+    monkeypatch.setenv("VLLM_BASE_URL", "http://me:hunter2@host/v1")
+    with pytest.raises(InvalidSettings, match="VLLM_API_KEY") as caught:
+        load_settings()
+    assert "hunter2" not in str(caught.value)
+
+
+def test_all_faults_are_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two wrong values are one message."""
+    monkeypatch.setenv("VLLM_CONCURRENCY", "0")
+    with pytest.raises(InvalidSettings, match=r"VLLM_BASE_URL is not set.*; VLLM_CONCURRENCY='0'"):
+        load_settings()
+
+
+def test_the_example_file_is_complete_and_valid() -> None:
+    """.env.example names every setting, with its default."""
+    path = Path(__file__).parents[3] / ".env.example"
+    settings = Settings(_env_file=path)
+    named = re.findall(r"^([A-Z_]+)=", path.read_text(), re.MULTILINE)
+    assert sorted(named) == sorted(name.upper() for name in Settings.model_fields)
+    assert settings == Settings(_env_file=None, vllm_base_url=settings.vllm_base_url)
