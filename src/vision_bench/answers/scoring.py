@@ -119,8 +119,8 @@ def score_measured(measured: Mapping[str, Any], window: Mapping[str, Any], *, fp
     """What a perceiver measured against the ``measurable`` facts of one window.
 
     Args:
-        measured: fact name to number, to ``{colour: count}`` for ``shapes``, to words for ``latin_text``. A fact that
-            is missing or None is wrong, not left out.
+        measured: fact name to number, to ``{'red circle': count}`` for ``shapes``, to words for ``latin_text``. One
+            that is missing or None is wrong, not left out.
         fps: frames a second that the perceiver was given. Facts that need more are not asked. None: all frames.
     """
     scores = []
@@ -142,13 +142,11 @@ def _score_measured(name: str, truth: Mapping[str, Any], got: Any) -> Score:
 
 
 def _counts_agree(truth: Mapping[str, Any], got: Mapping[str, int]) -> bool:
-    """Every colour seen for long is counted right; one seen briefly may be missing, or counted as seen briefly."""
+    """Every kind seen for long is counted right. What was seen only briefly may be missing, or counted too."""
     expected, optional = truth["value"], truth["optional"]
     return all(
-        got.get(colour, 0) in ({expected.get(colour, optional.get(colour)), optional.get(colour, 0)} - {None})
-        if colour in optional
-        else got.get(colour, 0) == expected.get(colour, 0)
-        for colour in {*expected, *optional, *got}
+        got.get(kind, 0) in (expected.get(kind, 0), max(expected.get(kind, 0), optional.get(kind, 0)))
+        for kind in {*expected, *optional, *got}
     )
 
 

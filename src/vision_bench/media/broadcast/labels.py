@@ -230,12 +230,13 @@ class Window:
         return {"audio": audio, "video": video}
 
     def _shape_counts(self, *, long: bool) -> dict[str, int]:
-        """The most shapes of each colour at one time, over scenes seen for long (or only those seen briefly)."""
+        """The most shapes of each kind (``red circle``) at one time, over scenes seen for long, or only briefly."""
         counts: dict[str, int] = {}
         for scene in self.scenes:
             if (self._seconds_seen(scene) >= SEEN_SECONDS) == long:
                 for group in scene.groups:
-                    counts[group.colour] = max(group.count, counts.get(group.colour, 0))
+                    kind = f"{group.colour} {group.outline}"
+                    counts[kind] = max(group.count, counts.get(kind, 0))
         return counts
 
     def _latin(self, *, long: bool) -> list[str]:

@@ -20,15 +20,15 @@ def says(text: str, wording: str) -> bool:
     ``12`` is not in ``312``, ``이 년`` not in ``십이 년``, ``stork`` not in ``storks``. Other Hangul words are found
     wherever they stand, because particles and endings grow onto them.
     """
-    letters = plain(wording).replace(" ", "")
-    if not letters:
+    wanted = plain(wording)
+    if not wanted:
         return False
-    # Spaces may stand anywhere but inside a number: 영하 삼 도, 영하삼도.
-    pattern = re.escape(letters[0])
-    for before, letter in pairwise(letters):
-        between = "" if before.isdigit() and letter.isdigit() else r"\s*"
-        pattern += between + re.escape(letter)
-    return re.search(_before(letters[0]) + pattern + _after(letters[-1]), plain(text)) is not None
+    pattern = re.escape(wanted[0])
+    for before, letter in pairwise(re.sub(r"(?<![0-9]) | (?![0-9])", "", wanted)):
+        # Spaces may stand anywhere but inside a number, and must stand between two: 영하 삼 도, 영하삼도; 1 1.
+        loose = "" if letter == " " or before == " " or (before.isdigit() and letter.isdigit()) else r"\s*"
+        pattern += loose + (r"\s+" if letter == " " else re.escape(letter))
+    return re.search(_before(wanted[0]) + pattern + _after(wanted[-1]), plain(text)) is not None
 
 
 def _before(letter: str) -> str:
