@@ -68,10 +68,13 @@ class Rig:
         return seen
 
 
+def http_client(base_url: str, *, timeout_seconds: float = 60.0) -> httpx.AsyncClient:
+    """A client for plain http on loopback: it loads no certificates, which would take longer than most tests."""
+    return httpx.AsyncClient(base_url=base_url, timeout=timeout_seconds, verify=False, trust_env=False)  # noqa: S501
+
+
 @asynccontextmanager
-async def gateway(
-    upstream: StubUpstream | str, *, timeout_seconds: float = 60.0, **settings: Any
-) -> AsyncIterator[Rig]:
+async def gateway(upstream: StubUpstream | str, **settings: Any) -> AsyncIterator[Rig]:
     """Run a gateway in front of ``upstream``; ``settings`` by their names in lower case."""
     base_url = upstream if isinstance(upstream, str) else upstream.base_url
     app = create_app(Settings(_env_file=None, vllm_base_url=base_url, **settings))
@@ -82,7 +85,7 @@ async def gateway(
         await until(lambda: server.started or serving.done())
         url = f"http://127.0.0.1:{port}"
         try:
-            async with httpx.AsyncClient(base_url=url, timeout=timeout_seconds, verify=False, trust_env=False) as client:
+            async with http_client(url) as client:
                 yield Rig(url, port, app, client, server)
         finally:
             server.should_exit = True

@@ -9,7 +9,7 @@ import time
 
 import httpx
 import pytest
-from tests.integration.gateway_rig import BODY, Rig, gateway, items, until
+from tests.integration.gateway_rig import BODY, Rig, gateway, http_client, items, until
 from tests.integration.stub_upstream import StubUpstream, answers, by_index, streams, stub_upstream
 
 LONG = answers(delay_seconds=30)
@@ -146,7 +146,7 @@ async def test_health_answers_while_the_gate_is_full() -> None:
         calls = [asyncio.create_task(rig.client.post("/chat", json=BODY)) for _ in range(30)]
         await until(lambda: (rig.admission.in_use, rig.admission.waiting) == (1, 29))
         waits = []
-        async with httpx.AsyncClient(base_url=rig.url, verify=False, trust_env=False) as prober:
+        async with http_client(rig.url) as prober:
             for _ in range(20):
                 began = time.monotonic()
                 answer = await prober.get("/healthz")

@@ -33,6 +33,7 @@ async def test_the_pages_load_from_us_alone(client: httpx.AsyncClient, page: str
     for path in named:
         asset = await client.get(path)
         assert (asset.status_code, len(asset.content) > 1000) == (200, True), path
+        assert b"//cdn." not in asset.content
     policy = answer.headers["content-security-policy"]
     assert policy.startswith("default-src 'none'")
     assert "http" not in policy
