@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -37,7 +38,7 @@ def print_table(title: str, rows: list[tuple[str, str]]) -> None:
     table = Table(title=title, show_header=False, title_justify="left")
     for row in rows:
         table.add_row(*row)
-    Console(soft_wrap=False).print(table)
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
 
 
 def shown_ms(value: float | None, count: int) -> str:

@@ -9,6 +9,8 @@ from vision_bench.report.clips import Card
 
 STRIP_WIDTH = 1000.0
 STRIP_HEIGHT = 120.0
+LABEL_WIDTH = 92.0
+"""Room to the right of the bars for the names of the rules, so that no name lies on a bar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +28,10 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A horizontal line across the strip: a percentile or the top of the scale."""
+    """A horizontal line across the strip at a percentile. ``text_y`` keeps two close labels apart."""
 
     y: float
+    text_y: float
     label: str
 
 
@@ -38,7 +41,7 @@ class Strip:
 
     bars: tuple[Bar, ...]
     rules: tuple[Rule, ...]
-    width: float = STRIP_WIDTH
+    width: float = STRIP_WIDTH + LABEL_WIDTH
     height: float = STRIP_HEIGHT
 
 
@@ -65,12 +68,19 @@ def latency_strip(cards: Sequence[Card], *, p50: float | None, p90: float | None
                 anchor=anchor(card),
             )
         )
-    rules = [
-        Rule(round(STRIP_HEIGHT - value * scale, 2), f"{name} {value:,.0f} ms")
-        for name, value in (("p50", p50), ("p90", p90))
-        if value is not None
-    ]
-    return Strip(tuple(bars), tuple(rules))
+    return Strip(tuple(bars), _rules({"p50": p50, "p90": p90}, scale))
+
+
+def _rules(percentiles: dict[str, float | None], scale: float) -> tuple[Rule, ...]:
+    """A line a percentile, from the bottom up; a label moves up when it would lie on the one before it."""
+    rules: list[Rule] = []
+    for name, value in percentiles.items():
+        if value is None:
+            continue
+        y = STRIP_HEIGHT - value * scale
+        text_y = y + 4 if not rules else min(y + 4, rules[-1].text_y - 14)
+        rules.append(Rule(round(y, 2), round(text_y, 2), f"{name} {value:,.0f} ms"))
+    return tuple(rules)
 
 
 def anchor(card: Card) -> str:
