@@ -1,0 +1,93 @@
+"""Starting the gateway both ways: what is wrong is one line, what is right stops cleanly."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+SRC = Path(__file__).parents[2] / "src"
+SERVE = [sys.executable, "-c", "from vision_bench.cli.main import main; main()", "serve"]
+UVICORN = [sys.executable, "-m", "uvicorn", "app:app"]
+
+
+def start(command: list[str], folder: Path, **env: str) -> subprocess.Popen[str]:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("VLLM_", "MAX_", "GATEWAY_"))}
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**kept, "PYTHONPATH": str(SRC), **env},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("command", [SERVE, UVICORN], ids=["serve", "uvicorn"])
+@pytest.mark.parametrize(
+    ("env", "says"),
+    [
+        ({}, "VLLM_BASE_URL is not set"),
+        ({"VLLM_BASE_URL": "http://x/v1", "MAX_BATCH_ITEMS": "many"}, "MAX_BATCH_ITEMS='many'"),
+    ],
+)
+def test_a_wrong_setting_stops_the_start_with_one_line(
+    command: list[str], env: dict[str, str], says: str, tmp_path: Path
+) -> None:
+    """One line on stderr, nothing on stdout, exit 4, whichever way it is started."""
+    process = start([*command, "--port", "0"], tmp_path, **env)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (4, "")
+    (line,) = err.splitlines()
+    assert line.startswith("error: ")
+    assert says in line
+
+
+def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
+    """Exit 4, the address and the remedy."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        process = start([*SERVE, "--port", str(port)], tmp_path, VLLM_BASE_URL="http://x/v1")
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 4
+    assert err.splitlines() == [
+        f"error: cannot listen on 127.0.0.1:{port}: another program listens there; choose another with --port"
+    ]
+
+
+@pytest.mark.parametrize("command", [SERVE, UVICORN], ids=["serve", "uvicorn"])
+def test_it_reads_dot_env_logs_one_line_a_request_and_stops_on_sigterm(command: list[str], tmp_path: Path) -> None:
+    """The same application, settings and log both ways; the connection that is kept alive does not hold the stop up."""
+    (tmp_path / ".env").write_text("VLLM_BASE_URL=http://127.0.0.1:9/v1\n")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = start([*command, "--port", str(port)], tmp_path)
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+            deadline = time.monotonic() + 60
+            while True:
+                try:
+                    assert client.get("/healthz").json() == {"ok": True}
+                    break
+                except httpx.ConnectError:
+                    assert process.poll() is None
+                    assert time.monotonic() < deadline
+                    time.sleep(0.1)
+            assert client.post("/chat", json={}, headers={"X-Request-Id": "mine"}).status_code == 502
+            process.send_signal(signal.SIGTERM)
+            _, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    lines = [line for line in err.splitlines() if "request_id=mine" in line]
+    assert len(lines) == 1
+    assert "route=/chat status=502 items=1" in lines[0]
+    assert "POST /chat HTTP/1.1" not in err, "uvicorn's own access line is off"
+    assert "Traceback" not in err
