@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +26,7 @@ from vision_bench.engine.chat.settings import EngineSettings
 from vision_bench.wire.sse import DONE, EventParser
 
 CHAT = "/v1/chat/completions"
+ENGINE_COMMAND = (sys.executable, "-m", "vision_bench.cli", "engine")
 INSTANT = Latencies(preprocess_ms=0, encoder_ms=0, prefill_ms=0, decode_ms=0)
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "Hello"}]}
 
@@ -111,6 +116,26 @@ async def declared(
     model = DeclaredModel(settings)
     async with serving(model, engine, knows_model=model.knows) as rig:
         yield rig
+
+
+@contextmanager
+def engine_process(*flags: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """A declared engine in a process of its own, on a free port, ready: its root URL and the process."""
+    command = [*ENGINE_COMMAND, "--model", "declared", "--port", "0", *flags]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            found = re.search(r"(http://\S+)/v1", process.stderr.readline())
+            assert found, "the engine did not say where it answers"
+            with httpx.Client(base_url=found[1], trust_env=False) as client:
+                for _ in range(1000):
+                    with suppress(httpx.ConnectError):
+                        client.get("/health")
+                        break
+                    time.sleep(0.01)
+            yield found[1], process
+        finally:
+            process.kill()
 
 
 def events(body: bytes) -> list[Any]:

@@ -28,7 +28,7 @@ def read_body(data: bytes, content_type: str | None) -> dict[str, Any]:
         raise invalid_body([{"type": "missing", "loc": "body", "msg": "Field required", "input": "None"}])
     try:
         value: object = msgspec.json.decode(data)  # several times faster than json on 25 MB of base64
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         value = _slow_but_telling(data)
     if not isinstance(value, dict):
         message = "Input should be a valid dictionary or object to extract fields from"
