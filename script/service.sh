@@ -125,7 +125,7 @@ start() {
     fi
     mkdir -p runs/service
     PYTHONPATH=src nohup "$python" -m uvicorn app:app --host "$host" --port "$port" \
-        --timeout-graceful-shutdown 30 --no-access-log >"$log_file" 2>&1 </dev/null &
+        --timeout-graceful-shutdown 30 --timeout-keep-alive 75 --no-access-log >"$log_file" 2>&1 </dev/null &
     pid=$!
     echo "$pid" >"$pid_file"
     ask up "$pid" "$port" "$url" "$start_seconds"

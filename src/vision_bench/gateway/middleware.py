@@ -97,7 +97,7 @@ class ApiKeys:
         self._keys = [key.encode() for key in keys]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or _is_open(scope["path"]) or self._knows(header(scope, b"authorization") or ""):
+        if scope["type"] != "http" or _is_open(scope) or self._knows(header(scope, b"authorization") or ""):
             await self._app(scope, receive, send)
             return
         refusal = Refusal(
@@ -116,5 +116,6 @@ class ApiKeys:
         return scheme.lower() == "bearer" and any(matches)
 
 
-def _is_open(path: str) -> bool:
+def _is_open(scope: Scope) -> bool:
+    path = scope["path"].removeprefix(scope.get("root_path", ""))
     return any(path == name or (name.endswith("/") and path.startswith(name)) for name in OPEN_PATHS)

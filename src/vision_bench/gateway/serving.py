@@ -15,6 +15,9 @@ from vision_bench.errors import OperatorError
 SHUTDOWN_GRACE_SECONDS = 30
 """What running calls get to finish when the gateway is told to stop; then they are cancelled."""
 
+KEEP_ALIVE_SECONDS = 75
+"""Longer than callers keep idle connections, so that they close them and never write into one that we just closed."""
+
 
 def log_to_stderr() -> None:
     """Write our log to stderr, unless the program that runs us has set logging up; drop uvicorn's access line.
@@ -40,7 +43,12 @@ def serve(app: FastAPI, *, host: str, port: int) -> None:
     """
     log_to_stderr()
     config = uvicorn.Config(
-        app, host=host, port=port, access_log=False, timeout_graceful_shutdown=SHUTDOWN_GRACE_SECONDS
+        app,
+        host=host,
+        port=port,
+        access_log=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=SHUTDOWN_GRACE_SECONDS,
     )
     listener = _listen(host, port)
     uvicorn.Server(config).run(sockets=[listener])

@@ -121,3 +121,13 @@ async def test_keys(authorization: str | None, status: int) -> None:
         for open_path in ("/healthz", "/docs", "/redoc", "/openapi.json"):
             assert (await client.get(open_path)).status_code == 200
         assert (await client.get("/nope")).status_code == 401
+
+
+async def test_open_paths_stay_open_under_a_prefix() -> None:
+    """Behind a proxy that serves us under /gpu, health needs no key and /chat does."""
+    settings = Settings(_env_file=None, vllm_base_url="http://x/v1", gateway_api_keys="one")
+    app = create_app(settings, transport=NoTransport())
+    prefixed = httpx.ASGITransport(app, root_path="/gpu")
+    async with httpx.AsyncClient(transport=prefixed, base_url="http://gateway") as client:
+        assert (await client.get("/gpu/healthz")).status_code == 200
+        assert (await client.post("/gpu/chat", content=b"{}")).status_code == 401
