@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +23,7 @@ from vision_bench.cli.analyze import command as analyze
 from vision_bench.cli.doctor import command as doctor
 from vision_bench.cli.purge import command as purge
 from vision_bench.cli.report import command as report
+from vision_bench.client.analyze import analyze_clips
 from vision_bench.client.sources import find_clips
 from vision_bench.errors import InvalidRequest
 
@@ -68,6 +71,26 @@ def test_analyze_then_report(tmp_path: Path, server: str) -> None:
     assert page.count("data:image/jpeg;base64,") == 3 and "Somebody, CC BY 3.0" in page
     run(report, out, "--no-media", "--out", tmp_path / "bare.html")
     assert "data:image" not in (tmp_path / "bare.html").read_text("utf-8")
+
+
+@pytest.mark.debian("chromium")
+def test_the_page_works_in_a_browser(tmp_path: Path, server: str) -> None:
+    """Its policy lets its own script run: the filter counts the cards."""
+    chromium = shutil.which("chromium")
+    assert chromium, "chromium is missing: apt-get install chromium"
+    out = tmp_path / "results.ndjson"
+    run(analyze, *write_clips(tmp_path / "clips", 3), "--gateway", server, "--out", out)
+    run(report, out)
+    page = (tmp_path / "report.html").as_uri()
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom"]
+    shown = subprocess.run([chromium, *flags, page], capture_output=True, text=True, timeout=120, check=True).stdout
+    assert "3 of 3 clips" in shown and '<div class="filter">' in shown
+
+
+def test_a_program_that_is_not_async_uses_the_same_function(tmp_path: Path, server: str) -> None:
+    """The ten lines of the documentation."""
+    summary = analyze_clips(write_clips(tmp_path / "clips", 2), gateway=server, out=tmp_path / "results.ndjson")
+    assert (summary.ok, summary.clips, summary.latency_ms.count) == (2, 2, 2)
 
 
 def test_exit_codes_tell_what_happened(tmp_path: Path, server: str) -> None:

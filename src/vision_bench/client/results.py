@@ -61,6 +61,9 @@ class ResultLine:
         return self.outcome == "ok"
 
 
+_START = b'{"clip":'
+"""What every line starts with."""
+
 _FIELDS = tuple(field.name for field in fields(ResultLine))
 
 
@@ -113,12 +116,17 @@ def read_results(path: Path) -> Results:
 
 
 class ResultsFile:
-    """Appends lines; each is handed to the operating system before `append` returns."""
+    """Appends lines; each is handed to the operating system before `append` returns.
+
+    Raises:
+        InvalidRequest: the file is there and holds something else.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        _mend_end(path)
+        if path.exists():
+            _mend_end(path)
         self._file = path.open("ab")
 
     def append(self, line: ResultLine) -> None:
@@ -134,9 +142,12 @@ class ResultsFile:
 
 
 def compact(path: Path) -> None:
-    """Leave one line a clip and question: the last. The file is replaced whole or not at all."""
+    """Leave one line a clip and question: the last. The file is replaced whole or not at all.
+
+    A file with lines that cannot be read is left as it is: they may be worth a look.
+    """
     results = read_results(path)
-    if path.read_bytes().count(b"\n") == len(results.lines) and not results.unreadable:
+    if results.unreadable or path.read_bytes().count(b"\n") == len(results.lines):
         return
     write_results(path, results.lines)
 
@@ -154,18 +165,19 @@ def write_results(path: Path, lines: Iterable[ResultLine]) -> None:
 
 
 def _mend_end(path: Path) -> None:
-    """Give the last line its end, or cut it off when it is only half there."""
-    if not path.exists():
-        return
+    """Give the last line its end, or cut it off when it is only half there. Somebody else's file is left alone."""
     data = path.read_bytes()
-    if not data or data.endswith(b"\n"):
+    whole, newline, last = data.rpartition(b"\n")
+    for line in (data, last):
+        if line[: len(_START)] != _START[: len(line)]:
+            raise InvalidRequest(f"{path} is not a results file; name another with --out")
+    if not last:
         return
-    whole, _, last = data.rpartition(b"\n")
     try:
         json.loads(last)
     except ValueError:
         with path.open("r+b") as file:
-            file.truncate(len(whole) + 1 if whole else 0)
+            file.truncate(len(whole) + len(newline))
         return
     with path.open("ab") as file:
         file.write(b"\n")

@@ -109,6 +109,26 @@ def test_damage_costs_only_the_lines_it_hit(tmp_path: Path) -> None:
     assert results.lines == (LINE,) and results.unreadable == 3
 
 
+@pytest.mark.parametrize("content", [b"my notes", b"my notes\n", b'{"clip": "x", "outcome": "ok"}\nnotes', b"[1]\n"])
+def test_somebody_elses_file_is_refused_and_not_touched(tmp_path: Path, content: bytes) -> None:
+    """A mistyped --out costs nothing."""
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(InvalidRequest, match="not a results file"):
+        ResultsFile(path)
+    assert path.read_bytes() == content
+
+
+def test_compact_leaves_a_file_with_odd_lines_alone(tmp_path: Path) -> None:
+    """What cannot be read is not thrown away."""
+    path = tmp_path / "r.ndjson"
+    write(path, LINE, LINE)
+    path.write_bytes(path.read_bytes() + b"odd\n")
+    before = path.read_bytes()
+    compact(path)
+    assert path.read_bytes() == before
+
+
 def test_absent_file_is_named(tmp_path: Path) -> None:
     """The error says which."""
     with pytest.raises(InvalidRequest, match=r"none\.ndjson"):
