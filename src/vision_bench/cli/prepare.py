@@ -17,32 +17,28 @@ if TYPE_CHECKING:
 SHORT, NOTHING = 3, 4
 
 
-class Seconds(click.ParamType):
-    """A time such as ``600`` or ``2.5``; ``end`` where it is allowed."""
+def seconds(text: str) -> Fraction:
+    """A time such as ``600`` or ``2.5``; click words the error."""
+    try:
+        return Fraction(text)
+    except ZeroDivisionError as problem:
+        raise ValueError(text) from problem
 
-    name = "seconds"
 
-    def __init__(self, *, may_be_end: bool = False) -> None:
-        self.may_be_end = may_be_end
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Fraction | str:
-        if self.may_be_end and value == "end":
-            return "end"
-        try:
-            return Fraction(str(value))
-        except (ValueError, ZeroDivisionError):
-            self.fail(f"{value!r} is not a number of seconds", param, ctx)
+def seconds_or_end(text: str) -> Fraction | None:
+    """The same, or ``end`` for the end of the source."""
+    return None if text == "end" else seconds(text)
 
 
 @click.command()
 @click.argument("src", required=False, type=click.Path(path_type=Path))
 @click.option("--category", metavar="NAME", help=f"One of: {', '.join(sorted(CATEGORIES))}.")
 @click.option("--all", "every", is_flag=True, help="Every target that lies in data/raw; a missing one is skipped.")
-@click.option("--start", type=Seconds(), default="600", show_default=True, help="Seconds from the first frame.")
 @click.option(
-    "--end", type=Seconds(may_be_end=True), default="1200", show_default=True, help="Seconds, or `end` of the source."
+    "--start", type=seconds, metavar="SECONDS", default="600", show_default=True, help="Seconds from the first frame."
 )
-@click.option("--length", type=Seconds(), default="6", show_default=True, help="Seconds a clip.")
+@click.option("--end", type=seconds_or_end, default="1200", show_default=True, help="Seconds, or `end` of the source.")
+@click.option("--length", type=seconds, default="6", show_default=True, help="Seconds a clip.")
 @click.option("--bitrate", default="1500k", show_default=True, help="Of the picture.")
 @click.option(
     "--encoder",
@@ -55,7 +51,7 @@ class Seconds(click.ParamType):
 @click.option("--audio-index", type=click.IntRange(0), help="Sound track, from 0.  [default: the default one]")
 @click.option(
     "--min-remainder",
-    type=Seconds(),
+    type=seconds,
     default="0.5",
     show_default=True,
     help="A shorter last piece is listed in clips.json and not cut.",
@@ -117,7 +113,7 @@ def _settings(flags: dict[str, Any]) -> CutSettings:
 
     return CutSettings(
         start=flags["start"],
-        end=None if flags["end"] == "end" else flags["end"],
+        end=flags["end"],
         length=flags["length"],
         bitrate=parse_bitrate(flags["bitrate"]),
         encoder=flags["encoder"],

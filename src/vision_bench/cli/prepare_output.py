@@ -27,6 +27,9 @@ def print_outcome(prepared: Prepared) -> None:
     if prepared.is_short:
         holds = prepared.manifest["source"]["video"]["duration_seconds"]
         made = f"source too short ({holds:.2f} s): {made}"
+        last = prepared.manifest["clips"][-1:]
+        if last and any(text.startswith("short:") for text in last[0]["warnings"]):
+            made += f", the last of {last[0]['duration_seconds']:.2f} s"
     kept = f", {prepared.reused} of them already there" if prepared.reused else ""
     click.echo(f"{_name(prepared)}: {made}{kept}; in {prepared.folder}", err=True)
 
@@ -44,7 +47,9 @@ def print_final_table(done: list[Prepared]) -> None:
         table.add_row(category, CATEGORIES.get(category, "-"), *_numbers(prepared), _remarks(prepared))
     clips = [clip for prepared in done for clip in prepared.manifest["clips"]]
     table.add_section()
-    table.add_row("Total", "-", str(len(clips)), "-", "-", _average_mb(clips), f"{len(done)} sources")
+    table.add_row(
+        "Total", "-", str(len(clips)), "-", "-", _average_mb(clips), f"{len(done)} source{'s' if len(done) > 1 else ''}"
+    )
     Console(soft_wrap=False).print(table)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import av
+from av.codec.context import Flags
 
 from vision_bench.errors import InvalidMedia
 from vision_bench.media.container import open_media, writable
@@ -58,11 +59,11 @@ def sound_packets(path: Path) -> list[bytes]:
         return [bytes(packet) for packet in container.demux(sounds) if packet.size] if sounds else []
 
 
-def picture_times(path: Path) -> list[int]:
-    """When each frame of the first picture track is shown, in its ticks, ascending."""
+def picture_times(path: Path) -> list[tuple[int, int]]:
+    """When and for how long each frame of the first picture track is shown, in its ticks, ascending."""
     with open_media(path) as container:
         return sorted(
-            packet.pts
+            (packet.pts, packet.duration or 0)
             for packet in container.demux(container.streams.video[0])
             if packet.size and packet.pts is not None and not packet.is_discard
         )
@@ -74,16 +75,19 @@ def _write_black(clip: Path, target: str, encoder: Encoder) -> None:
         out: Any = sink.add_stream(encoder.name, rate=picture.average_rate)
         out.width, out.height, out.pix_fmt = picture.width, picture.height, "yuv420p"
         out.codec_context.time_base = picture.time_base
-        out.codec_context.sample_aspect_ratio = picture.sample_aspect_ratio
+        if picture.sample_aspect_ratio:
+            out.codec_context.sample_aspect_ratio = picture.sample_aspect_ratio
+        out.codec_context.flags |= Flags.frame_duration
         out.bit_rate, out.options = BLACKOUT_BITRATE, dict(encoder.options)
         copies = {stream.index: sink.add_stream_from_template(stream) for stream in container.streams.audio}
         black = _black_frame(picture.width, picture.height)
-        for packet in container.demux(*container.streams.audio):
+        # Asked for no stream at all, demux would give every stream.
+        for packet in container.demux(*container.streams.audio) if copies else ():
             if packet.size:
                 packet.stream = copies[packet.stream_index]
                 sink.mux(packet)
-        for pts in picture_times(clip):
-            black.pts, black.time_base = pts, picture.time_base
+        for pts, duration in picture_times(clip):
+            black.pts, black.duration, black.time_base = pts, duration, picture.time_base
             sink.mux(out.encode(black))
         sink.mux(out.encode(None))
 

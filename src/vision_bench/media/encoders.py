@@ -59,8 +59,9 @@ def choose_encoder(name: str = "auto") -> Encoder:
         raise UnknownName(f"no encoder {name!r}; choose one of: {', '.join(ENCODER_NAMES)}")
     if name != "libx264":
         program = find_ffmpeg()
-        if program is not None and _has_openh264(program):
-            return Encoder("libopenh264", _program_version(program), program)
+        told = _ask(program) if program is not None else None
+        if told is not None and told.has_openh264:
+            return Encoder("libopenh264", told.version, program)
         if name == "libopenh264" and program is None:
             raise MissingExtra("ffmpeg", "the encoder libopenh264")
         if name == "libopenh264":
@@ -88,20 +89,22 @@ def usable_cpus() -> int:
         return os.cpu_count() or 1
 
 
-def _ask(program: Path, *arguments: str) -> str:
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """What an ffmpeg says of itself."""
+
+    version: str
+    has_openh264: bool
+
+
+def _ask(program: Path) -> _Program:
+    """Run it once: the list of encoders comes on stdout, the version on stderr."""
     try:
-        done = subprocess.run(
-            [program, "-hide_banner", *arguments], capture_output=True, timeout=_PROGRAM_SECONDS, check=False
-        )
+        done = subprocess.run([program, "-encoders"], capture_output=True, timeout=_PROGRAM_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise MissingTool(f"{program} does not run ({problem}); reinstall imageio-ffmpeg") from problem
-    return done.stdout.decode("utf-8", "replace")
-
-
-def _has_openh264(program: Path) -> bool:
-    return re.search(r"^ V\S* libopenh264 ", _ask(program, "-encoders"), re.MULTILINE) is not None
-
-
-def _program_version(program: Path) -> str:
-    found = re.search(r"ffmpeg version (\S+)", _ask(program, "-version"))
-    return f"ffmpeg {found[1]}" if found else "ffmpeg of unknown version"
+    version = re.search(rb"ffmpeg version (\S+)", done.stderr)
+    return _Program(
+        version=f"ffmpeg {version[1].decode('utf-8', 'replace')}" if version else "ffmpeg of unknown version",
+        has_openh264=re.search(rb"^ V\S* libopenh264 ", done.stdout, re.MULTILINE) is not None,
+    )

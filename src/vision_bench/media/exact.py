@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import av
+from av.codec.context import Flags
 from av.container import OutputContainer
 from av.filter import Graph
 
@@ -102,14 +103,29 @@ def formed_frames(source: Source, window: Window) -> Iterator[Any]:
         # In a hole of a constant rate the first frame is late: it keeps its place.
         offset = round((source.times.start_of(window.first) - window.origin) * rate)
     steps = turn_steps(source.video) + form_steps(source.video)
-    last = None
+    held = None
     for number, frame in enumerate(_filtered(_window_frames(source, window), steps)):
         stamp = number + offset if rate is not None else frame.pts - source.times.pts[0] - offset
-        if last is not None and stamp <= last:
+        if held is not None and stamp <= held.pts:
             continue
-        frame.pts, frame.time_base, last = stamp, tick, stamp
+        frame.pts, frame.time_base = stamp, tick
         frame.pict_type = 0  # else the encoder would copy the source's key frames
-        yield frame
+        if held is not None:
+            held.duration = stamp - held.pts
+            yield held
+        held = frame
+    if held is not None:
+        # Without it the file would show the last frame for as long as some earlier one.
+        held.duration = 1 if rate is not None else _last_duration(source.times, window)
+        yield held
+
+
+def _last_duration(times: PictureTimes, window: Window) -> int:
+    """Ticks for which the window's last frame is shown: until the next, or the window's end if that comes first."""
+    tick = times.pts[window.stop - 1]
+    until = times.pts[window.stop] if window.stop < len(times.pts) else tick + times.last_duration
+    end = round(window.sound_end / times.time_base) + times.pts[0]
+    return max(1, min(until, end) - tick)
 
 
 def formed_sound(source: Source, window: Window) -> Iterator[Any]:
@@ -230,6 +246,7 @@ def _picture_stream(source: Source, sink: OutputContainer, codecs: Codecs, first
     stream.width, stream.height, stream.pix_fmt = first.width, first.height, "yuv420p"
     stream.codec_context.time_base = first.time_base
     stream.codec_context.thread_count = codecs.threads
+    stream.codec_context.flags |= Flags.frame_duration
     if codecs.bitrate is not None:
         stream.bit_rate = codecs.bitrate
     stream.options = dict(codecs.options)

@@ -46,9 +46,10 @@ def check_category(category: str) -> str:
 
 
 def base_name(source: Path) -> str:
-    """The folder name of a source: its name without the extension."""
-    stem = source.stem
-    return stem if stem.strip(".") else source.name
+    """The folder name of a source: its name without ``.mp4``. Another ending stays: ``a.mkv`` is not ``a.mp4``."""
+    name = source.name
+    stem = name[: -len(".mp4")] if name.lower().endswith(".mp4") else name
+    return stem if stem.strip(".") else name
 
 
 def raw_path(data_dir: Path, category: str, name: str) -> Path:

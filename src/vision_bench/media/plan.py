@@ -73,13 +73,18 @@ def plan_windows(
         InvalidRequest: a range or a length that holds nothing.
     """
     source_end = times.duration
-    end = source_end if end is None else end
-    if length <= 0 or start < 0 or (end <= start and end != source_end):
+    if length <= 0 or start < 0 or (end is not None and end <= start):
+        shown = "the end" if end is None else f"{float(end):g} s"
         raise InvalidRequest(
-            f"cannot cut from {float(start):g} s to {float(end):g} s in steps of {float(length):g} s; "
+            f"cannot cut from {float(start):g} s to {shown} in steps of {float(length):g} s; "
             "give 0 <= start < end and a length above 0"
         )
-    asked = max(0, ceil((end - start) / length))
+    if end is None:
+        # As many as the last frame needs: what it is shown for past a border is no clip of its own.
+        asked = max(0, floor((times.start_of(len(times.pts) - 1) - start) / length) + 1)
+        end = start + asked * length
+    else:
+        asked = ceil((end - start) / length)
     cut: list[Window] = []
     skipped: list[tuple[Window, str]] = []
     for index in range(asked):

@@ -22,6 +22,7 @@ _PICTURE_FORMATS = frozenset({"image2", "image2pipe", "ico", "tty"})
 _ANIMATIONS = frozenset({"gif", "apng"})
 _PLAYLIST_FORMATS = frozenset({"hls", "concat", "dash", "sdp", "rtsp", "imf"})
 _PICTURE_REMEDY = "a picture is not a film; give a video file"
+_END_SLACK_SECONDS = 0.5
 _FULL_RANGE = 2  # AVCOL_RANGE_JPEG
 _FALLBACK_RATE = Fraction(25)
 """Frames per second of a raw elementary stream, whose frames carry no time; libav assumes the same."""
@@ -140,7 +141,7 @@ def inspect_media(source: Path | bytes, *, name: str | None = None) -> Inspectio
         raise InvalidMedia(f"{shown}: a still picture ({format_name}, one frame); {_PICTURE_REMEDY}")
     if picture is None and not any(track.packets for track in sounds):
         raise InvalidMedia(f"{shown}: no picture and no sound in it ({format_name}); record or copy it again")
-    warnings += _sound_warnings(sounds)
+    warnings += _sound_warnings(sounds) + _end_warnings(picture, sounds)
     info = MediaInfo(
         name=shown,
         container=format_name,
@@ -169,6 +170,7 @@ class _Tally:
     timeless: int = 0
     corrupt: int = 0
     pts: list[int] = field(default_factory=list)
+    last: int | None = None
     end: int | None = None
     durations: list[int] = field(default_factory=list)
 
@@ -199,7 +201,10 @@ def _count_packets(container: InputContainer, video: Any) -> tuple[dict[int, _Ta
                 tally.timeless += 1
                 continue
             tally.pts.append(packet.pts)
-            tally.end = max(tally.end or packet.pts, packet.pts + (packet.duration or 0))
+            # Only the last frame's own length counts: MP4 stores steps of decoding order, so that with reordered
+            # frames the longest step may sit on a frame that is shown for an instant.
+            if tally.last is None or packet.pts >= tally.last:
+                tally.last, tally.end = packet.pts, packet.pts + (packet.duration or 0)
             if packet.duration:
                 tally.durations.append(packet.duration)
     except av.error.FFmpegError as problem:
@@ -329,6 +334,19 @@ def _seconds(stream: Any, tally: _Tally) -> list[float]:
 def _sound_warnings(sounds: tuple[AudioTrack, ...]) -> list[str]:
     empty = [track.index for track in sounds if not track.packets]
     return [f"empty_sound: sound stream {index} is declared but holds no packet" for index in empty]
+
+
+def _end_warnings(picture: VideoTrack | None, sounds: tuple[AudioTrack, ...]) -> list[str]:
+    """One track that ends well before the other."""
+    filled = [track for track in sounds if track.packets]
+    if picture is None or not filled:
+        return []
+    picture_end = picture.start_seconds + picture.duration_seconds
+    sound_end = max(track.start_seconds + track.duration_seconds for track in filled)
+    if abs(picture_end - sound_end) <= _END_SLACK_SECONDS:
+        return []
+    early, late = ("picture", "sound") if picture_end < sound_end else ("sound", "picture")
+    return [f"{early}_ends_early: {abs(picture_end - sound_end):.3f} s before the {late}"]
 
 
 def _whole_duration(picture: VideoTrack | None, sounds: tuple[AudioTrack, ...]) -> float:

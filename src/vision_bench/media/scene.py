@@ -124,11 +124,11 @@ class Scene:
             made=len(self._entries),
             reused=reused,
             failed=tuple(self._problems[seq] for seq in sorted(self._problems)),
-            is_short=any(window.is_short for window in windows),
+            is_short=self.settings.end is not None and any(window.is_short for window in windows),
         )
 
     def _refuse_another_source(self) -> None:
-        """``a.mkv`` and ``a.mp4`` share a folder name: the second is not cut over the first."""
+        """``A.MP4`` and ``A.mp4`` share a folder name: the second is not cut over the first."""
         if self.known is not None and self.known["source"]["name"] != self.job.source.path.name:
             theirs = display_name(self.known["source"]["name"])
             raise InvalidMedia(
