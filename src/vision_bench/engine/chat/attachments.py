@@ -7,6 +7,8 @@ import binascii
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
+
 from vision_bench.engine.chat.errors import unknown_part
 from vision_bench.engine.chat.model import BadChatRequest, MediaKind, MediaPart
 
@@ -58,7 +60,7 @@ def read_url(url: str, kind: MediaKind, place: str) -> MediaPart:
     """
     scheme = url[:5].lower()
     if scheme == "data:":
-        return _read_data_uri(url[5:], kind, place)
+        return _read_data_uri(url, kind, place)
     if scheme == "file:":
         message = "Cannot load local files without `--allowed-local-media-path`."
         raise BadChatRequest(message, status=500, type="InternalServerError")
@@ -70,15 +72,17 @@ def read_url(url: str, kind: MediaKind, place: str) -> MediaPart:
     raise BadChatRequest("The URL must be either a HTTP, data or file URL.")
 
 
-def _read_data_uri(rest: str, kind: MediaKind, place: str) -> MediaPart:
+def _read_data_uri(url: str, kind: MediaKind, place: str) -> MediaPart:
     """RFC 2397, base64 alone: parameters may stand before ``;base64``, the media type may be missing."""
-    head, comma, payload = rest.partition(",")
+    comma = url.find(",")
+    head = url[len("data:") : comma] if comma >= 0 else url[len("data:") :]
     media_type, *parameters = (word.strip() for word in head.split(";"))
-    if not comma:
-        raise BadChatRequest(f"The data URI in {place} has no comma; write data:{head or 'video/mp4'},<base64>.")
+    if comma < 0:
+        raise BadChatRequest(f"The data URI in {place} has no comma; write data:video/mp4;base64,<bytes>.")
     if not parameters or parameters[-1].lower() != "base64":
         raise BadChatRequest(f"Only base64 data URIs are supported for now; {place} has no ';base64' before its comma.")
     media_type = media_type.lower() or DEFAULT_MEDIA_TYPES[kind]
+    payload = url[comma + 1 :]
     if kind == "video" and media_type == FRAMES_TYPE:
         frames = tuple(decode_base64(frame, place) for frame in payload.split(",") if frame)
         return MediaPart(kind, media_type, b"", frames)
@@ -93,7 +97,12 @@ def decode_base64(text: str, place: str) -> bytes:
             starts with vLLM's words and names the field.
     """
     try:
-        return base64.b64decode(text, validate=True)
+        return msgspec.convert(text, bytes)  # as strict as the standard library, and several times faster on 25 MB
+    except msgspec.ValidationError:
+        pass
+    reason = "Incorrect padding"
+    try:
+        base64.b64decode(text, validate=True)
     except binascii.Error as error:
         outside = "Only base64 data is allowed" in str(error)  # Python's words differ between versions
         reason = "Non-base64 digit found" if outside else str(error)

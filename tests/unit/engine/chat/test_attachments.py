@@ -46,6 +46,7 @@ def test_percent_encoding_and_a_missing_comma_are_400(uri: str) -> None:
         TEXT.rstrip("="),
         "한글",
         "A",
+        "AAAA=",
     ],
 )
 def test_wrong_base64_is_refused_and_never_repaired(text: str) -> None:
