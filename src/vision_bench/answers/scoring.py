@@ -119,7 +119,7 @@ def score_measured(measured: Mapping[str, Any], window: Mapping[str, Any], *, fp
     """What a perceiver measured against the ``measurable`` facts of one window.
 
     Args:
-        measured: fact name to number, to ``{'red circle': count}`` for ``shapes``, to words for ``latin_text``. One
+        measured: fact name to number, to ``{colour: count}`` for ``shapes``, to words for ``latin_text``. One
             that is missing or None is wrong, not left out.
         fps: frames a second that the perceiver was given. Facts that need more are not asked. None: all frames.
     """
@@ -142,20 +142,18 @@ def _score_measured(name: str, truth: Mapping[str, Any], got: Any) -> Score:
 
 
 def _counts_agree(truth: Mapping[str, Any], got: Mapping[str, int]) -> bool:
-    """Every kind seen for long is counted right. What was seen only briefly may be missing, or counted too."""
+    """Every colour seen for long is counted right. What was seen only briefly may be missing, or counted too."""
     expected, optional = truth["value"], truth["optional"]
     return all(
-        got.get(kind, 0) in (expected.get(kind, 0), max(expected.get(kind, 0), optional.get(kind, 0)))
-        for kind in {*expected, *optional, *got}
+        got.get(colour, 0) in (expected.get(colour, 0), max(expected.get(colour, 0), optional.get(colour, 0)))
+        for colour in {*expected, *optional, *got}
     )
 
 
-def _words_f1(truth: Mapping[str, Any], got: Sequence[str]) -> float | None:
-    """F1 of the words; those that only stood briefly cost nothing, read or not."""
-    expected = Counter(word.upper() for word in truth["value"])
-    read = Counter(word.upper() for word in got)
-    forgiven = (read - expected) & Counter(word.upper() for word in truth["optional"])
-    return token_f1(list(expected.elements()), list((read - forgiven).elements()))
+def _words_f1(truth: Mapping[str, Any], got: Iterable[str]) -> float | None:
+    """F1 of the different words; those that only stood briefly cost nothing, read or not."""
+    expected, read = set(truth["value"]), {word.upper() for word in got}
+    return token_f1(sorted(expected), sorted(read - (set(truth["optional"]) - expected)))
 
 
 def mean(values: Iterable[float | None]) -> float | None:

@@ -20,7 +20,7 @@ WINDOW: dict[str, Any] = {
         },
         "video": {
             "flashes": {"value": 1, "tolerance": 0},
-            "shapes": {"value": {"red circle": 3}, "optional": {}},
+            "shapes": {"value": {"red": 3}, "optional": {}},
             "latin_text": {"value": ["9", "LIVE", "NEWS"], "optional": []},
         },
     },
@@ -75,8 +75,8 @@ def test_what_the_muted_clip_measures_too_proves_nothing() -> None:
 
 def test_a_measured_picture_in_the_blackout_answer_fails() -> None:
     """Counting the shapes of a black picture means that the answer is another clip's."""
-    normal = Answer({}, {"beeps": 2, "shapes": {"red circle": 3}})
-    muted = Answer({}, {"beeps": 0, "shapes": {"red circle": 3}})
+    normal = Answer({}, {"beeps": 2, "shapes": {"red": 3}})
+    muted = Answer({}, {"beeps": 0, "shapes": {"red": 3}})
     verdict = audio_control(WINDOW, normal=normal, blackout=normal, muted=muted)
     assert verdict.seen_blackout == ("shapes",)
     assert not verdict.passed

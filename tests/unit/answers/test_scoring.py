@@ -35,7 +35,7 @@ WINDOW: dict[str, Any] = {
         },
         "video": {
             "flashes": {"value": 1, "tolerance": 0, "needs_fps": 12},
-            "shapes": {"value": {"red circle": 3}, "optional": {"blue square": 2}},
+            "shapes": {"value": {"red": 3}, "optional": {"blue": 2}},
             "latin_text": {"value": ["0", "1", "BEARS", "LIONS"], "optional": ["OUT"]},
         },
     },
@@ -132,21 +132,21 @@ def _measured(**facts: Any) -> dict[str, float | None]:
 
 
 def test_true_measurements_score_full() -> None:
-    """Counts exact, seconds within the labels' tolerance, shapes by kind, words in any order and case."""
+    """Counts exact, seconds within the labels' tolerance, shapes by colour, words in any order and case."""
     full = _measured(
         beeps=2,
         speech_seconds=2.9,
         flashes=1,
-        shapes={"red circle": 3},
+        shapes={"red": 3},
         latin_text=["lions", "0", "1", "Bears"],
     )
     assert full == dict.fromkeys(("beeps", "speech_seconds", "flashes", "shapes", "latin_text"), 1.0)
 
 
 def test_what_was_seen_only_briefly_may_be_missing_or_there() -> None:
-    """It is forgiven either way; a kind that was never shown is not, nor is an extra word."""
-    assert _measured(shapes={"red circle": 3, "blue square": 2})["shapes"] == 1
-    assert _measured(shapes={"red circle": 3, "green square": 1})["shapes"] == 0
+    """It is forgiven either way; a colour that was never shown is not, nor is an extra word."""
+    assert _measured(shapes={"red": 3, "blue": 2})["shapes"] == 1
+    assert _measured(shapes={"red": 3, "green": 1})["shapes"] == 0
     assert _measured(latin_text=["0", "1", "BEARS", "LIONS", "OUT"])["latin_text"] == 1
     assert _measured(latin_text=["0", "1", "BEARS", "LIONS", "TIGERS"])["latin_text"] == pytest.approx(8 / 9)
 

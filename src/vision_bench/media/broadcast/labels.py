@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +15,7 @@ from vision_bench.media.broadcast.plan import SAMPLE_RATE, Programme, Scene, Sho
 from vision_bench.media.broadcast.shapes import COLOURS, OUTLINES_KO
 from vision_bench.media.broadcast.sound import BEEP_HZ, BEEP_SECONDS
 from vision_bench.media.broadcast.stamp import BITS, stamp_box
-from vision_bench.media.broadcast.wording import says
+from vision_bench.media.broadcast.wording import latin_words, says
 
 FORMAT = 1
 
@@ -230,34 +228,22 @@ class Window:
         return {"audio": audio, "video": video}
 
     def _shape_counts(self, *, long: bool) -> dict[str, int]:
-        """The most shapes of each kind (``red circle``) at one time, over scenes seen for long, or only briefly."""
+        """The most shapes of each colour at one time, over scenes seen for long (or only those seen briefly)."""
         counts: dict[str, int] = {}
         for scene in self.scenes:
             if (self._seconds_seen(scene) >= SEEN_SECONDS) == long:
                 for group in scene.groups:
-                    kind = f"{group.colour} {group.outline}"
-                    counts[kind] = max(group.count, counts.get(kind, 0))
+                    counts[group.colour] = max(group.count, counts.get(group.colour, 0))
         return counts
 
     def _latin(self, *, long: bool) -> list[str]:
-        """Words and numbers of the English titles, sorted; each as often as one scene shows it."""
-        most: Counter[str] = Counter()
+        """The different words and numbers of the English titles seen for long (or only briefly), sorted."""
+        texts = {True: set[str](), False: set[str]()}
         for scene in self.scenes:
-            shown = Counter(
-                word
-                for title in scene.titles
-                if title.title.language == "en"
-                and self._title_seen(title) > 0
-                and (self._title_seen(title) >= SEEN_SECONDS) == long
-                for word in latin_words(title.title.text)
-            )
-            most |= shown
-        return sorted(most.elements())
-
-
-def latin_words(text: str) -> list[str]:
-    """Runs of Latin letters and digits, upper case: ``TIME 02:10`` is TIME, 02, 10."""
-    return re.findall(r"[A-Z]+|[0-9]+", text.upper())
+            for title in scene.titles:
+                if title.title.language == "en" and (seen := self._title_seen(title)):
+                    texts[seen >= SEEN_SECONDS].update(latin_words(title.title.text))
+        return sorted(texts[True] if long else texts[False] - texts[True])
 
 
 def _scene(programme: Programme, scene: Scene) -> dict[str, Any]:

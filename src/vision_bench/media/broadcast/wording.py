@@ -31,6 +31,11 @@ def says(text: str, wording: str) -> bool:
     return re.search(_before(wanted[0]) + pattern + _after(wanted[-1]), plain(text)) is not None
 
 
+def latin_words(text: str) -> list[str]:
+    """Runs of Latin letters and of digits, upper case: ``TIME 02:10`` is TIME, 02, 10."""
+    return re.findall(r"[A-Z]+|[0-9]+", text.upper())
+
+
 def _before(letter: str) -> str:
     if letter.isdigit():
         return r"(?<![0-9])(?<![0-9][.,])(?<!-)"

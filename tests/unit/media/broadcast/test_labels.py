@@ -9,8 +9,8 @@ import pytest
 from tests.unit.media.broadcast.rig import hummed
 
 from vision_bench.errors import InvalidMedia
-from vision_bench.media.broadcast.labels import label_programme, latin_words, read_labels
-from vision_bench.media.broadcast.wording import says
+from vision_bench.media.broadcast.labels import label_programme, read_labels
+from vision_bench.media.broadcast.wording import latin_words, says
 
 
 def test_windows_have_the_names_of_the_clips() -> None:
