@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,6 +76,10 @@ ON_CPU = {
 Progress = Callable[[str], None]
 
 
+class CannotBuild(Exception):
+    """This machine is not one that the environment can be built on; the message says what to change."""
+
+
 @dataclass(frozen=True, slots=True)
 class VllmEnvironment:
     """A finished environment and the checkpoint beside it."""
@@ -125,6 +129,7 @@ def ensure(progress: Progress, environ: Mapping[str, str] | None = None) -> Vllm
     """Build what is missing and return it; a second call at the same time waits for the first.
 
     Raises:
+        CannotBuild: another system than Linux on x86_64, or a pip that cannot see torch's CPU build.
         subprocess.CalledProcessError: pip or the checkpoint script failed; its output has been shown.
     """
     environ = os.environ if environ is None else environ
@@ -157,19 +162,37 @@ def locked(path: Path, progress: Progress) -> Iterator[None]:
 
 def build(folder: Path, progress: Progress) -> None:
     """Make the environment. One without its stamp was interrupted: it is thrown away first."""
+    if (sys.platform, os.uname().machine) != ("linux", "x86_64"):
+        raise CannotBuild(f"vLLM for a CPU comes for Linux on x86_64, this is {sys.platform} on {os.uname().machine}")
     if folder.exists():
         progress(f"{folder} is half-made; starting again")
         shutil.rmtree(folder)
     progress(f"new environment {folder}")
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
-    subprocess.run([*pip, "install", "--quiet", PIP], check=True)
-    progress(f"installing {PACKAGES}: 150 packages, 3 GB")
+    python = folder / "bin" / "python"
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "-qq"]
+    subprocess.run([*pip, PIP], check=True)
+    install_torch(python, pip, progress)
+    progress(f"installing {PACKAGES.name}: 150 packages, 3 GB")
     # Without dependencies: the list is whole, and leaves out two that break or weigh 1 GB on a machine without a GPU.
-    subprocess.run([*pip, "install", "--quiet", "--no-deps", "--requirement", PACKAGES], check=True)
-    subprocess.run([folder / "bin" / "python", "-c", SHIMS], check=True)
+    subprocess.run([*pip, "--no-deps", "--requirement", PACKAGES], check=True)
+    subprocess.run([python, "-c", SHIMS], check=True)
     version = subprocess.run([folder / "bin" / "vllm", "--version"], check=True, capture_output=True, text=True)
     progress(f"vllm {version.stdout.split()[-1]}")
+
+
+def install_torch(python: Path, pip: Sequence[str | Path], progress: Progress) -> None:
+    """torch first and alone: which build it is depends on what this machine's pip can see, and decides the rest."""
+    torch = next(line for line in PACKAGES.read_text(encoding="utf-8").splitlines() if line.startswith("torch=="))
+    progress(f"installing {torch}")
+    subprocess.run([*pip, "--no-deps", torch], check=True)
+    ask = [python, "-c", "from importlib.metadata import version; print(version('torch'))"]
+    found = subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip()
+    if not found.endswith("+cpu"):
+        raise CannotBuild(
+            f"pip installed torch {found}, which wants CUDA; let pip see {torch}+cpu: set PIP_FIND_LINKS or "
+            "PIP_EXTRA_INDEX_URL to where PyTorch keeps its CPU wheels, or to a folder that holds that wheel"
+        )
 
 
 def build_checkpoint(environment: VllmEnvironment, environ: Mapping[str, str], progress: Progress) -> None:
@@ -184,9 +207,13 @@ def build_checkpoint(environment: VllmEnvironment, environ: Mapping[str, str], p
 
 
 def main() -> int:
-    """Build and print both folders."""
+    """Build and print both folders. Exit status 4: not on this machine."""
     started = time.monotonic()
-    found = ensure(lambda line: print(f"[{time.monotonic() - started:4.0f} s] {line}", file=sys.stderr, flush=True))
+    try:
+        found = ensure(lambda line: print(f"[{time.monotonic() - started:4.0f} s] {line}", file=sys.stderr, flush=True))
+    except CannotBuild as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        return 4
     print(f"environment {found.folder}\ncheckpoint  {found.checkpoint}")
     return 0
 

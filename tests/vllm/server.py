@@ -100,12 +100,11 @@ class VllmServer:
 
 
 def descendants(pid: int) -> list[int]:
-    """Children of a process, their children and so on."""
-    try:
-        text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8")
-    except OSError:
-        return []
-    direct = [int(child) for child in text.split()]
+    """Children of a process, whichever of its threads started them, their children and so on."""
+    direct: list[int] = []
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            direct += [int(child) for child in thread.read_text(encoding="utf-8").split()]
     return direct + [below for child in direct for below in descendants(child)]
 
 

@@ -7,17 +7,18 @@ import json
 import os
 import signal
 import time
+from typing import Any
 
-import httpx
 import pytest
-from tests.integration.gateway_rig import Rig, gateway, until
+from tests.integration.gateway_rig import gateway, until
 from tests.vllm import bodies
 from tests.vllm.server import TRUST, VllmServer, VllmServers
 from tests.vllm.streams import streamed_until
 
 from vision_bench.client.gateway import GatewayClient
 from vision_bench.errors import BrokenStream
-from vision_bench.wire.sse import DONE
+from vision_bench.wire.chat import StreamReader
+from vision_bench.wire.sse import DONE, encode_event
 
 RUNNING = "vllm:num_requests_running"
 LONG = bodies.ask(max_tokens=4000)
@@ -31,7 +32,7 @@ def server(vllm_server: VllmServers) -> VllmServer:
     return vllm_server.get(TRUST)
 
 
-async def running_falls_to(count: int, server: VllmServer, *, within_seconds: float) -> float:
+async def running_becomes(count: int, server: VllmServer, *, within_seconds: float) -> float:
     """Wait until vLLM runs ``count`` requests; how long that took."""
     began = time.monotonic()
     while await asyncio.to_thread(server.metric, RUNNING) != count:
@@ -40,26 +41,22 @@ async def running_falls_to(count: int, server: VllmServer, *, within_seconds: fl
     return time.monotonic() - began
 
 
-def in_use(rig: Rig) -> int:
-    return rig.admission.in_use
-
-
 async def test_leaving_a_stream_stops_the_engine(server: VllmServer) -> None:
     """A client that drops a stream stops vLLM's work on it, and its permit is free again."""
     async with gateway(server.base_url) as rig:
         await rig.dropped_call("/chat", {**LONG, "stream": True}, after_bytes=b'"content":"')
-        await running_falls_to(0, server, within_seconds=3)
-        await until(lambda: in_use(rig) == 0, within_seconds=1)
+        await running_becomes(0, server, within_seconds=3)
+        await until(lambda: rig.admission.in_use == 0, within_seconds=1)
 
 
 async def test_leaving_a_plain_call_stops_the_engine(server: VllmServer) -> None:
     """So does a client that drops a call before a byte of the answer has come."""
     async with gateway(server.base_url) as rig:
         call = asyncio.create_task(rig.dropped_call("/chat", LONG, after_seconds=2))
-        await running_falls_to(1, server, within_seconds=2)
+        await running_becomes(1, server, within_seconds=2)
         await call
-        await running_falls_to(0, server, within_seconds=3)
-        await until(lambda: in_use(rig) == 0, within_seconds=1)
+        await running_becomes(0, server, within_seconds=3)
+        await until(lambda: rig.admission.in_use == 0, within_seconds=1)
 
 
 async def test_leaving_a_batch_stops_all_of_it(server: VllmServer) -> None:
@@ -68,11 +65,11 @@ async def test_leaving_a_batch_stops_all_of_it(server: VllmServer) -> None:
         started = await asyncio.to_thread(server.metric, "vllm:prompt_tokens_total")
         items = [{"id": str(n), "body": LONG} for n in range(6)]
         call = asyncio.create_task(rig.dropped_call("/chat/batch", {"items": items}, after_seconds=3))
-        await running_falls_to(2, server, within_seconds=3)
+        await running_becomes(2, server, within_seconds=3)
         two = await asyncio.to_thread(server.metric, "vllm:prompt_tokens_total") - started
         await call
-        await running_falls_to(0, server, within_seconds=3)
-        await until(lambda: in_use(rig) == 0, within_seconds=1)
+        await running_becomes(0, server, within_seconds=3)
+        await until(lambda: rig.admission.in_use == 0, within_seconds=1)
         assert await asyncio.to_thread(server.metric, "vllm:prompt_tokens_total") - started == two > 0
 
 
@@ -90,38 +87,48 @@ async def test_nobody_inherits_the_reset_after_a_500(server: VllmServer) -> None
         assert statuses == {str(n): 200 if n % 2 else 500 for n in range(12)}
 
 
-async def test_a_plain_pool_does_inherit_it(server: VllmServer) -> None:
-    """The trap itself: a client that reuses connections meets a reset or a closed connection after a 500."""
-    limits = httpx.Limits(max_connections=1, max_keepalive_connections=1)
-    broken = 0
-    async with httpx.AsyncClient(base_url=server.base_url, limits=limits, timeout=30, trust_env=False) as pooled:
-        for _ in range(6):
-            assert (await pooled.post("/chat/completions", json=FAILS_WITH_500)).status_code == 500
-            try:
-                await pooled.post("/chat/completions", json=bodies.ask(max_tokens=2))
-            except (httpx.ReadError, httpx.RemoteProtocolError, httpx.WriteError):
-                broken += 1
-    assert broken > 0
+async def test_the_trap_itself(server: VllmServer) -> None:
+    """After a 500 vLLM closes the connection, and no header of the answer says that it will."""
+    body = json.dumps(FAILS_WITH_500).encode()
+    head = "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    answer = (await asyncio.wait_for(reader.read(), 30)).lower()  # to the end of the connection
+    writer.close()
+    assert answer.startswith(b"http/1.1 500")
+    assert b"content-length" in answer
+    assert b"connection: close" not in answer
 
 
-def assert_ends_in_error(events: list[str]) -> None:
-    """The last event but one is an error, and [DONE] stands behind it all the same."""
-    assert events[-1] == DONE
-    error = json.loads(events[-2])["error"]
-    assert (error["code"], error["type"]) == (500, "InternalServerError")
-    assert error["message"]
+async def test_sigterm(server: VllmServer) -> None:
+    """SIGTERM breaks every answer off, each so that it can be seen; then nobody listens, and the gateway says 502.
 
-
-async def test_sigterm_in_a_stream(server: VllmServer) -> None:
-    """SIGTERM ends a stream with an error event and [DONE]; after that nobody listens, and the gateway says 502."""
+    A stream ends with an error event or with the finish reason ``abort``, whichever of vLLM's processes is faster, and
+    with [DONE] either way. Single calls and batch items are 500, or end with ``abort`` too.
+    """
     async with gateway(server.base_url) as rig:
+        items = asyncio.create_task(rig.batch([{"id": str(n), "body": LONG} for n in range(2)]))
+        await running_becomes(2, server, within_seconds=5)
         events = await streamed_until(rig, server.process.terminate, LONG)
-        assert_ends_in_error(events)
+        assert events[-1] == DONE
+        assert was_broken_off([json.loads(data) for data in events[:-1]])
+        for line in await items:
+            assert line["status"] == 500 or was_broken_off([line["body"]]), line
         assert await asyncio.to_thread(server.process.wait, 30) is not None
         gone = await rig.client.post("/chat", json=bodies.ask())
         assert gone.status_code == 502
         assert "cannot be reached" in gone.json()["error"]["message"]
-        assert in_use(rig) == 0
+        assert rig.admission.in_use == 0
+    reader = StreamReader()
+    for data in events:
+        reader.feed(encode_event(data))
+    assert reader.outcome == "error"
+
+
+def was_broken_off(chunks: list[dict[str, Any]]) -> bool:
+    """Whether an error, or a finish reason that is none of an answer's own, stands among the chunks."""
+    reasons = [choice["finish_reason"] for chunk in chunks for choice in chunk.get("choices", ())]
+    return "abort" in reasons or any("error" in chunk for chunk in chunks)
 
 
 async def test_worker_killed(server: VllmServer) -> None:
@@ -129,13 +136,14 @@ async def test_worker_killed(server: VllmServer) -> None:
     async with gateway(server.base_url) as rig, GatewayClient(rig.url) as client:
         worker = next(pid for name, pid in server.children().items() if name.startswith("VLLM::Worker"))
         batch = asyncio.create_task(rig.batch([{"id": str(n), "body": LONG} for n in range(2)]))
-        await running_falls_to(2, server, within_seconds=5)
+        await running_becomes(2, server, within_seconds=5)
         async with client.stream_chat(LONG) as stream:
+            pieces = aiter(stream)
+            await anext(pieces)
+            os.kill(worker, signal.SIGKILL)
             with pytest.raises(BrokenStream, match=r"error inside the stream: .*EngineCore"):
-                async for _ in stream:
-                    if worker:
-                        os.kill(worker, signal.SIGKILL)
-                        worker = 0
+                async for _ in pieces:
+                    pass
         assert stream.reply.text
         lines = await batch
         assert len(lines) == 2
@@ -143,4 +151,4 @@ async def test_worker_killed(server: VllmServer) -> None:
             assert line["status"] >= 500
             assert line["error"]
         assert await asyncio.to_thread(server.process.wait, 30) is not None
-        await until(lambda: in_use(rig) == 0, within_seconds=1)
+        await until(lambda: rig.admission.in_use == 0, within_seconds=1)

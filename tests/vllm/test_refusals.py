@@ -9,15 +9,17 @@ import pytest
 from tests.integration.gateway_rig import gateway
 from tests.vllm import bodies
 from tests.vllm.clips import make_clip
+from tests.vllm.contract import found_differences, names
 from tests.vllm.server import MODEL, VllmServer, VllmServers
 
 from vision_bench.answers.body import Options
 from vision_bench.client.analyze import analyze
+from vision_bench.client.doctor import check_target
 from vision_bench.client.gateway import GatewayClient
 from vision_bench.client.results import read_results
 from vision_bench.errors import HttpFailure
 
-KEY = "of-the-tests"
+KEY = "sekret"  # the captured one
 QUEUE = 3
 SLOW = bodies.ask(max_tokens=600)
 
@@ -93,3 +95,27 @@ async def test_analysis_names_the_missing_flag(server: VllmServer, tmp_path: Pat
         summary = await analyze([tmp_path / "clip.mp4"], gateway=rig.url, out=out, options=Options(model=MODEL))
     assert summary.outcomes == {"http_error": 1}
     assert "--trust-request-mm-kwargs" in (read_results(out).lines[0].error or "")
+
+
+async def test_doctor_names_the_missing_flag(server: VllmServer) -> None:
+    """So does the doctor, beforehand and without a clip."""
+    checks = {check.name: check for check in await check_target(server.base_url, model=MODEL, api_key=KEY)}
+    assert checks["answers text"].state == "ok"
+    for name in ("takes media_io_kwargs", "takes mm_processor_kwargs"):
+        assert checks[name].state == "fail"
+        assert "--trust-request-mm-kwargs" in (checks[name].remedy or "")
+
+
+async def test_doctor_without_the_key(server: VllmServer) -> None:
+    """A server with a key is told from one that is not there."""
+    checks = {check.name: check for check in await check_target(server.base_url, model=MODEL)}
+    assert checks["reachable"].state == "ok"
+    assert checks["answers text"].state == "fail"
+    assert "--api-key" in (checks["answers text"].remedy or "")
+
+
+@pytest.mark.parametrize("name", names("default_flags/", "30"))
+async def test_answers_as_captured(name: str, server: VllmServer) -> None:
+    """With default flags, and with a key, the contract holds too."""
+    headers = None if name.startswith("30") else {"Authorization": f"Bearer {KEY}"}
+    assert await found_differences(name, server, headers=headers) == []
