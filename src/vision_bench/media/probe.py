@@ -328,7 +328,8 @@ def _sound(stream: Any, tally: _Tally) -> AudioTrack:
 
 
 def _seconds(stream: Any, tally: _Tally) -> list[float]:
-    return [float(tick * stream.time_base) for tick in sorted(tally.pts)]
+    seconds_per_tick = float(stream.time_base)  # a Fraction for each packet would cost more than reading it
+    return [tick * seconds_per_tick for tick in sorted(tally.pts)]
 
 
 def _sound_warnings(sounds: tuple[AudioTrack, ...]) -> list[str]:
