@@ -22,7 +22,7 @@ REACH_PIXELS = (8, 64)
 TEXTURED = 3.0
 """Standard deviation of luma from which a block can be told from another at all."""
 
-ALIKE = 0.7
+ALIKE = 0.8
 """Normalised correlation from which a block counts as found."""
 
 
@@ -54,5 +54,5 @@ def _found(blocks_of: NDArray[np.uint8], within: NDArray[np.uint8], reach: int) 
             columns = slice(max(0, x - reach), min(width, x + BLOCK + reach))
             match = cv2.matchTemplate(within[rows, columns], block, cv2.TM_CCOEFF_NORMED)
             # A plain stretch gives infinities in place of a correlation.
-            scores.append(float(np.where(np.abs(match) <= 1.001, match, 0.0).max()))
+            scores.append(float(match[match <= 1.001].max(initial=0.0)))
     return sum(score >= ALIKE for score in scores) / len(scores) if scores else None

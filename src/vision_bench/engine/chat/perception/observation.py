@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from vision_bench.engine.chat.perception.picture import PictureFacts
+from vision_bench.engine.chat.perception.shapes import most_at_once
 from vision_bench.engine.chat.perception.sound import SoundFacts
 from vision_bench.engine.chat.perception.text_on_screen import TextFacts
 
@@ -31,11 +32,6 @@ def merged(pictures: Sequence[PictureFacts]) -> PictureFacts | None:
     starts = [sum(before.duration_seconds for before in pictures[:place]) for place in range(len(pictures))]
     seen = [picture for picture in pictures if picture.brightness is not None]
     moving = [picture.motion for picture in pictures if picture.motion is not None]
-    shapes = {(shape.colour, shape.outline): shape for picture in pictures for shape in picture.shapes}
-    for picture in pictures:
-        for shape in picture.shapes:
-            kind = (shape.colour, shape.outline)
-            shapes[kind] = max(shapes[kind], shape, key=lambda either: either.count)
     colours: dict[str, int] = {}
     for picture in pictures:
         colours |= {name: max(count, colours.get(name, 0)) for name, count in picture.colour_counts.items()}
@@ -52,7 +48,7 @@ def merged(pictures: Sequence[PictureFacts]) -> PictureFacts | None:
         ),
         brightness=sum(picture.brightness or 0.0 for picture in seen) / len(seen) if seen else None,
         motion=sum(moving) / len(moving) if moving else None,
-        shapes=tuple(shapes[kind] for kind in sorted(shapes)),
+        shapes=most_at_once([picture.shapes for picture in pictures]),
         colour_counts=dict(sorted(colours.items())),
         is_black=all(picture.is_black for picture in pictures),
         worth_reading=(),

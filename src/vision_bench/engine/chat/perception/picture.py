@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from vision_bench.engine.chat.perception.continuity import share_found_again
-from vision_bench.engine.chat.perception.shapes import ShapeCount, agree, count_shapes, most_at_once, most_of_a_colour
+from vision_bench.engine.chat.perception.shapes import (
+    COUNT_WIDTH,
+    ShapeCount,
+    agree,
+    count_shapes,
+    most_at_once,
+    most_of_a_colour,
+)
 from vision_bench.media.frames import DecodedFrames
 
 Luma = NDArray[np.uint8]
@@ -26,12 +33,14 @@ STUDY_WIDTH = 160
 BLACK_LUMA, BLACK_SHARE = 30, 0.97
 """A frame is black when this share of it is darker than this (0 to 255). The rest leaves room for a frame stamp."""
 
-CHANGED_LUMA, FROZEN_SHARE = 10, 0.006
-"""Two frames are one still when fewer than this share of pixels differ by more than this."""
+CHANGED_LUMA, FROZEN_SHARE, FROZEN_SECONDS = 10, 0.006, 0.4
+"""Two frames are one still when fewer than this share of pixels differ by more than this. A picture is frozen when its
+frames are still over at least this long: at a high rate neighbours hardly differ in a slow pan either."""
 
-SAME_SCENE_SHARE = 0.66
+SAME_SCENE_SHARE = 0.37
 """Two frames are of one scene when this share of the blocks of each is found again near its place in the other.
-Measured: 0.78 and more within the scenes of a labelled broadcast, 0.56 and less across its cuts (docs/baseline.md)."""
+Measured at 2 frames a second: 0.58 and more within the scenes of labelled broadcasts, 0.33 and less across their cuts;
+0.40 and more, 0.20 and less in an animated film (docs/baseline.md)."""
 
 FLASH_LUMA, FLASH_SECONDS = 40, 0.35
 """A flash outshines the frames before and after by this much, and its lit frames span no more than this."""
@@ -42,8 +51,8 @@ WHITE_LUMA, WHITE_SHARE = 215, 0.75
 EDGE_LUMA = 48
 """A step between neighbouring pixels that letters have and most scenery has not."""
 
-SHAPE_FRAMES = 24
-"""Most frames on which shapes are counted, evenly spread."""
+SHAPE_FRAMES = 12
+"""About how many frames shapes are counted on, evenly spread; every scene has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +94,9 @@ class PictureFacts:
 def look(decoded: DecodedFrames, *, duration_seconds: float) -> PictureFacts:
     """Measure (T, H, W, 3) frames, T >= 1."""
     frames, times = decoded
-    lumas = [study_luma(frame) for frame in frames]
+    # Whatever the frames' size, everything but text is looked at in small copies: a third of the cost of looking.
+    small = [reduced(frame) for frame in frames]
+    lumas = [study_luma(frame) for frame in small]
     blacks = [is_black(luma) for luma in lumas]
     flashes = find_flashes(lumas, times)
     lit = {index for first, last in flashes for index in range(first, last + 1)}
@@ -96,11 +107,11 @@ def look(decoded: DecodedFrames, *, duration_seconds: float) -> PictureFacts:
     cuts = [
         b for a, b in pairwise(kept) if b not in still and not _is_same_scene(lumas[a], lumas[b], times[b] - times[a])
     ]
-    frozen = {index for a, b in pairwise(kept) if b in still and not blacks[a] for index in (a, b)}
+    frozen = _frozen(lumas, times, [index for index in kept if not blacks[index]])
     weights = seconds_of_each(times, duration_seconds)
     scenes = [scene for scene in _split(kept, cuts) if not blacks[scene[0]]]
     within = [changed[b] for scene in scenes for b in scene[1:]]
-    shapes = _shapes(frames, scenes)
+    shapes = _shapes(small, scenes)
     bright = [float(lumas[index].mean()) for scene in scenes for index in scene]
     return PictureFacts(
         frame_count=len(lumas),
@@ -118,6 +129,12 @@ def look(decoded: DecodedFrames, *, duration_seconds: float) -> PictureFacts:
         is_black=all(blacks),
         worth_reading=tuple(max(scene, key=lambda index: _detail(lumas[index])) for scene in scenes),
     )
+
+
+def reduced(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """An (H, W, 3) frame shrunk by a whole number, to no less than the width at which shapes are counted."""
+    factor = frame.shape[1] // COUNT_WIDTH
+    return np.asarray(Image.fromarray(frame).reduce(factor)) if factor > 1 else frame
 
 
 def study_luma(frame: NDArray[np.uint8]) -> Luma:
@@ -138,6 +155,19 @@ def changed_share(before: Luma, after: Luma) -> float:
     """Share of pixels whose luma differs clearly, 0 to 1."""
     difference = np.abs(before.astype(np.int16) - after.astype(np.int16))
     return float((difference > CHANGED_LUMA).mean())
+
+
+def _frozen(lumas: Sequence[Luma], times: NDArray[np.float64], seen: list[int]) -> set[int]:
+    """Frames of stretches in which nothing moves."""
+    frozen: set[int] = set()
+    start = 0
+    for place in range(1, len(seen)):
+        while start + 1 < place and times[seen[place]] - times[seen[start + 1]] >= FROZEN_SECONDS:
+            start += 1
+        is_apart = times[seen[place]] - times[seen[start]] >= FROZEN_SECONDS
+        if is_apart and changed_share(lumas[seen[start]], lumas[seen[place]]) < FROZEN_SHARE:
+            frozen.update(seen[start : place + 1])
+    return frozen
 
 
 def _is_same_scene(before: Luma, after: Luma, seconds_apart: float) -> bool:
@@ -198,7 +228,7 @@ def _split(kept: list[int], cuts: list[int]) -> list[list[int]]:
     return scenes
 
 
-def _shapes(frames: NDArray[np.uint8], scenes: list[list[int]]) -> list[tuple[ShapeCount, ...]]:
+def _shapes(frames: Sequence[NDArray[np.uint8]], scenes: list[list[int]]) -> list[tuple[ShapeCount, ...]]:
     """What each scene holds."""
     total = sum(len(scene) for scene in scenes)
     step = max(1, -(-total // SHAPE_FRAMES))
