@@ -100,6 +100,16 @@ def test_what_cannot_be_meant_ends_with_2(film: Path, tmp_path: Path, arguments:
     assert not (tmp_path / "data").exists()
 
 
+def test_a_folder_that_cannot_be_made_ends_with_4(film: Path, tmp_path: Path) -> None:
+    """data/clips is a file: who runs the machine is told which, and what to do."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "clips").write_text("in the way")
+    done = prepare(film, "--category", "docu", "--start", 0, "--end", 6, cwd=tmp_path)
+    assert done.returncode == 4
+    assert "give another --data-dir" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_all_targets_skip_what_is_missing_and_go_on_past_what_is_broken(film: Path, tmp_path: Path) -> None:
     """One good source, one broken, five missing: the good one is made, each of the others is named, exit 3."""
     for category, name in (("docu", "docu.mp4"), ("esports", "lol.mp4")):

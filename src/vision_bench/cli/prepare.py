@@ -126,17 +126,24 @@ def _settings(flags: dict[str, Any]) -> CutSettings:
 
 def _prepare_one(source: Path, category: str, data_dir: Path, settings: CutSettings) -> Prepared:
     from vision_bench.cli.console import bar
+    from vision_bench.errors import InvalidSettings
     from vision_bench.media.clips import prepare_source
     from vision_bench.media.container import display_name
 
-    with bar(f"cut {display_name(source)}") as step:
-        return prepare_source(
-            source,
-            category=category,
-            data_dir=data_dir,
-            settings=settings,
-            progress=lambda ready, wanted: step(0, completed=ready, total=wanted),
-        )
+    try:
+        with bar(f"cut {display_name(source)}") as step:
+            return prepare_source(
+                source,
+                category=category,
+                data_dir=data_dir,
+                settings=settings,
+                progress=lambda ready, wanted: step(0, completed=ready, total=wanted),
+            )
+    except OSError as problem:
+        place = display_name(str(problem.filename or data_dir))
+        raise InvalidSettings(
+            f"{place}: {problem.strerror or problem}; free it, or give another --data-dir"
+        ) from problem
 
 
 def _exit_code(done: list[Prepared], missing: list[str]) -> int:

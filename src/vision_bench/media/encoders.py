@@ -39,7 +39,7 @@ class Encoder:
 
 
 def find_ffmpeg() -> Path | None:
-    """The program that the extra ``ffmpeg`` brings, or None. A system's own ffmpeg is never used."""
+    """The program that the extra ``ffmpeg`` brings (or that IMAGEIO_FFMPEG_EXE names), or None without the extra."""
     try:
         module = import_module("imageio_ffmpeg")
         return Path(module.get_ffmpeg_exe())

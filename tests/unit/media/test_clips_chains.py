@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from vision_bench.errors import InvalidRequest, UnknownName
+from vision_bench.errors import InvalidRequest, MissingExtra, UnknownName
+from vision_bench.media import encoders
 from vision_bench.media.chains import as_text, form_steps, sound_steps, turn_steps
 from vision_bench.media.container import display_name
 from vision_bench.media.encoders import choose_encoder, parse_bitrate
@@ -92,6 +93,16 @@ def test_an_unknown_encoder_names_the_known() -> None:
     """Nothing is run for it."""
     with pytest.raises(UnknownName, match="'h265'; choose one of: auto, libopenh264, libx264"):
         choose_encoder("h265")
+
+
+def test_without_the_extra_the_library_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``auto`` is then libx264 inside PyAV; asking for libopenh264 names the install line."""
+    monkeypatch.setattr(encoders, "find_ffmpeg", lambda: None)
+    chosen = choose_encoder("auto")
+    assert (chosen.name, chosen.program) == ("libx264", None)
+    assert chosen.version.startswith("PyAV ")
+    with pytest.raises(MissingExtra, match=r"pip install 'vision-bench\[ffmpeg\]'"):
+        choose_encoder("libopenh264")
 
 
 def test_a_path_is_never_an_option_or_a_protocol() -> None:
