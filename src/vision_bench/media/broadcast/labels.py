@@ -237,13 +237,18 @@ class Window:
         return counts
 
     def _latin(self, *, long: bool) -> list[str]:
-        """The different words and numbers of the English titles seen for long (or only briefly), sorted."""
-        texts = {True: set[str](), False: set[str]()}
+        """The different words and numbers, sorted, of the English titles seen for long; or all that may be read too.
+
+        Those are words seen only briefly, and numbers in Korean titles, which a reader of Latin letters may find.
+        """
+        asked, others = set[str](), set[str]()
         for scene in self.scenes:
             for title in scene.titles:
-                if title.title.language == "en" and (seen := self._title_seen(title)):
-                    texts[seen >= SEEN_SECONDS].update(latin_words(title.title.text))
-        return sorted(texts[True] if long else texts[False] - texts[True])
+                seen = self._title_seen(title)
+                is_asked = title.title.language == "en" and seen >= SEEN_SECONDS
+                if seen:
+                    (asked if is_asked else others).update(latin_words(title.title.text))
+        return sorted(asked if long else others - asked)
 
 
 def _scene(programme: Programme, scene: Scene) -> dict[str, Any]:
