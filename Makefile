@@ -53,6 +53,7 @@ test-all: $(VENV)/.dev ## The rest too: requirements/debian.txt must be installe
 	$(BIN)/pytest -m "not vllm"
 
 test-vllm: $(VENV)/.dev ## Against a real vLLM on this CPU; builds it once, 3 GB outside the tree
+	$(BIN)/python tests/vllm/environment.py
 	$(BIN)/pytest -m vllm tests/vllm
 
 docs: $(VENV)/.dev ## Regenerate docs/cli.md from the commands themselves
