@@ -32,8 +32,8 @@ ALIKE = 0.8
 def share_found_again(first: NDArray[np.uint8], second: NDArray[np.uint8], *, seconds_apart: float) -> float:
     """The smaller of two shares: blocks of each luma picture (h, w) that are found in the other, 0 to 1.
 
-    A picture without texture has nothing to find: two such are one scene when they are about equally bright, and a plain
-    one after a textured one is another scene.
+    A picture without texture has nothing to find: two such are one scene when they are about equally bright, and a
+    plain one after a textured one is another scene.
     """
     least, greatest = REACH_PIXELS
     reach = round(min(greatest, max(least, REACH_SHARE_PER_SECOND * seconds_apart * first.shape[1])))
