@@ -9,7 +9,7 @@ import jsonschema
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vision_bench.engine.chat.declared.schema_fill import fill
+from vision_bench.engine.chat.schema_fill import fill
 from vision_bench.engine.chat.model import pieces
 from vision_bench.engine.chat.stops import StopFilter
 

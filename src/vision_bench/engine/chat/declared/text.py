@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 
-from vision_bench.engine.chat.declared.regex_sample import UnsupportedPattern, sample_of
-from vision_bench.engine.chat.declared.schema_fill import fill
+from vision_bench.engine.chat.regex_sample import UnsupportedPattern, sample_of
+from vision_bench.engine.chat.schema_fill import fill
 from vision_bench.engine.chat.model import BadChatRequest, ChatRequest, pieces
 
 ENGLISH = "This is a declared answer: its timing is real, its words are not, and nothing was seen or heard."

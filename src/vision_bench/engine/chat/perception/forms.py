@@ -12,8 +12,8 @@ import referencing.exceptions
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
-from vision_bench.engine.chat.declared.regex_sample import UnsupportedPattern, sample_of
-from vision_bench.engine.chat.declared.schema_fill import fill
+from vision_bench.engine.chat.regex_sample import UnsupportedPattern, sample_of
+from vision_bench.engine.chat.schema_fill import fill
 from vision_bench.engine.chat.model import BadChatRequest, ChatRequest
 from vision_bench.engine.chat.perception.observation import Observation, measurements
 from vision_bench.engine.chat.perception.wording import FIELDS, INTRODUCTION, Language, describe, plain_text
