@@ -10,19 +10,23 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 @click.command()
-@click.option("--older-than", type=click.FloatRange(0), metavar="DAYS", help="Keep what was written since.")
+@click.option("--older-than", type=float, metavar="DAYS", help="Keep what was written since.")
 @click.option("--dry-run", is_flag=True, help="Only list.")
+@click.option("--yes", "is_sure", is_flag=True, help="Also empty folders that hold nothing this project writes.")
 @click.option(
     "--data-dir", type=FOLDER, envvar="DATA_DIR", default=Path("data"), show_default=True, help="Also DATA_DIR."
 )
 @click.option("--runs-dir", type=FOLDER, default=Path("runs"), show_default=True, help="Results and reports.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(*, older_than: float | None, dry_run: bool, data_dir: Path, runs_dir: Path, as_json: bool) -> int:
+def command(
+    *, older_than: float | None, dry_run: bool, is_sure: bool, data_dir: Path, runs_dir: Path, as_json: bool
+) -> int:
     """Discard raw, clips, blackout, runs and reports, and list what went.
 
-    Links are removed, not followed. Other folders of the data folder stay.
+    Links are removed, not followed. Other folders of the data folder stay. Folders of the system, and a checkout's
+    other than its runs and data, are refused.
 
-    Exit status: 0 done; 3 some files could not be removed.
+    Exit status: 0 done; 3 some could not be removed, or a folder is a link and was left alone.
     """
     import json
     import time
@@ -31,7 +35,12 @@ def command(*, older_than: float | None, dry_run: bool, data_dir: Path, runs_dir
     from vision_bench.client.purge import purge
 
     parts = purge(
-        data_dir=data_dir, runs_dir=runs_dir, now_seconds=time.time(), older_than_days=older_than, dry_run=dry_run
+        data_dir=data_dir,
+        runs_dir=runs_dir,
+        now_seconds=time.time(),
+        older_than_days=older_than,
+        dry_run=dry_run,
+        is_sure=is_sure,
     )
     problems = [problem for part in parts for problem in part.problems]
     files, size_bytes = sum(part.files for part in parts), sum(part.size_bytes for part in parts)
