@@ -35,13 +35,16 @@ def run_engine(
         timeout_graceful_shutdown=shutdown_timeout_seconds,
         timeout_keep_alive=300,  # a pooled connection outlives the pauses of a measuring tool
     )
-    logging.getLogger("uvicorn.error").addFilter(_is_no_cut)
+    logging.getLogger("uvicorn.error").addFilter(_is_worth_saying)
     uvicorn.Server(config).run(sockets=[listener])
 
 
-def _is_no_cut(record: logging.LogRecord) -> bool:
-    """Keep connections that are cut on purpose out of the log, where uvicorn would show a traceback for each."""
-    return not (record.exc_info and isinstance(record.exc_info[1], ConnectionCut))
+def _is_worth_saying(record: logging.LogRecord) -> bool:
+    """Keep what is meant out of the log: a connection cut on purpose, which uvicorn shows with a traceback, and the
+    error that no task had to be cancelled at the end."""
+    is_cut = bool(record.exc_info) and isinstance(record.exc_info[1], ConnectionCut)
+    is_empty_cancel = record.msg.startswith("Cancel %s running task") and record.args == (0,)
+    return not (is_cut or is_empty_cancel)
 
 
 def listen(host: str, port: int) -> socket.socket:
