@@ -42,7 +42,7 @@ def run_engine(
 def _is_worth_saying(record: logging.LogRecord) -> bool:
     """Keep what is meant out of the log: a connection cut on purpose, which uvicorn shows with a traceback, and the
     error that no task had to be cancelled at the end."""
-    is_cut = bool(record.exc_info) and isinstance(record.exc_info[1], ConnectionCut)
+    is_cut = record.exc_info is not None and isinstance(record.exc_info[1], ConnectionCut)
     is_empty_cancel = record.msg.startswith("Cancel %s running task") and record.args == (0,)
     return not (is_cut or is_empty_cancel)
 
