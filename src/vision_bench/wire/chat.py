@@ -5,11 +5,11 @@ Nothing here opens a socket. Captured from vLLM 0.21 and 0.32; both shapes read 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from vision_bench.wire.shapes import content_in, label_in, object_in, objects_in, parse_json, shown, text_in, usage_in
 from vision_bench.wire.sse import DONE, Event, EventParser
 
 Json = dict[str, Any]
@@ -102,8 +102,11 @@ class Reply:
 def read_reply(body: object) -> Reply:
     """First choice of a whole (not streamed) answer.
 
+    Content that is an array of parts is their text, joined. Names and usage of another kind are left out.
+
     Raises:
-        ValueError: the body holds an error object, or no choice to read; the message is fit for a user.
+        ValueError: the body holds an error object, no choice to read, or a choice of another shape; the message is fit
+            for a user.
     """
     if not isinstance(body, dict):
         raise ValueError(f"the answer is {type(body).__name__}, not a JSON object")
@@ -112,17 +115,27 @@ def read_reply(body: object) -> Reply:
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise ValueError(f"the answer has no choices (keys: {', '.join(sorted(map(str, body))) or 'none'})")
-    message = choices[0].get("message") or {}
+    choice = choices[0]
+    message = object_in(choice, "message")
     return Reply(
-        text=message.get("content"),
-        reasoning=message.get("reasoning") or message.get("reasoning_content"),
-        finish_reason=choices[0].get("finish_reason"),
-        usage=body.get("usage"),
-        model=body.get("model"),
-        response_id=body.get("id"),
-        stop_reason=choices[0].get("stop_reason"),
-        tool_calls=tuple(message.get("tool_calls") or ()),
+        text=content_in(message, "content"),
+        reasoning=_reasoning(message),
+        finish_reason=text_in(choice, "finish_reason"),
+        usage=usage_in(body),
+        model=label_in(body, "model"),
+        response_id=label_in(body, "id"),
+        stop_reason=_stop_reason(choice),
+        tool_calls=tuple(objects_in(message, "tool_calls")),
     )
+
+
+def _reasoning(message: Json) -> str | None:
+    return content_in(message, "reasoning") or content_in(message, "reasoning_content")
+
+
+def _stop_reason(choice: Json) -> str | int | None:
+    reason = choice.get("stop_reason")
+    return reason if isinstance(reason, str | int) else None
 
 
 def error_body(message: str, *, type: str, code: int, param: str | None = None) -> Json:
@@ -141,27 +154,26 @@ def error_message(body: object) -> str:
         body = bytes(body).decode(errors="replace")
     if isinstance(body, str):
         try:
-            parsed = json.loads(body)
+            parsed = parse_json(body)
         except ValueError:
             return body.strip() or "empty answer"
         return error_message(parsed) if isinstance(parsed, dict) else body.strip()
     if not isinstance(body, dict):
-        return str(body)
+        return str(body) if body is None else shown(body)
     found = next((body[key] for key in ("error", "detail", "message") if body.get(key)), None)
-    if isinstance(found, str):
-        return found
     if isinstance(found, dict):
-        return str(found.get("message") or found.get("detail") or json.dumps(found, ensure_ascii=False))
+        return shown(found.get("message") or found.get("detail") or found)
     if isinstance(found, list):
         return "; ".join(_detail(item) for item in found)
-    return json.dumps(body if found is None else found, ensure_ascii=False)
+    return shown(body if found is None else found)
 
 
 def _detail(item: object) -> str:
     if not isinstance(item, dict):
-        return str(item)
-    place = ".".join(str(step) for step in item.get("loc") or ())
-    text = str(item.get("msg") or item.get("message") or item)
+        return shown(item)
+    steps = item.get("loc")
+    place = ".".join(map(shown, steps)) if isinstance(steps, list) else shown(steps or "")
+    text = shown(item.get("msg") or item.get("message") or item)
     return f"{place}: {text}" if place else text
 
 
@@ -269,26 +281,28 @@ class StreamReader:
         if chunk.get("error") or event.event == "error":
             self.error = error_message(chunk)
             return []
-        self.usage = chunk.get("usage") or self.usage
-        self.model = chunk.get("model") or self.model
-        self.response_id = chunk.get("id") or self.response_id
-        choices = [choice for choice in chunk.get("choices") or () if choice.get("index", 0) == 0]
-        return [delta for choice in choices for delta in self._take_choice(choice)]
+        self.usage = usage_in(chunk) or self.usage
+        self.model = label_in(chunk, "model") or self.model
+        self.response_id = label_in(chunk, "id") or self.response_id
+        try:
+            choices = [choice for choice in objects_in(chunk, "choices") if choice.get("index", 0) == 0]
+            return [delta for choice in choices for delta in self._take_choice(choice)]
+        except ValueError as problem:
+            self.error = f"an event is no chunk of a chat: {problem}"
+            return []
 
     def _take_choice(self, choice: Json) -> list[Delta]:
         self._has_choice = True
-        self.finish_reason = choice.get("finish_reason") or self.finish_reason
-        self.stop_reason = choice.get("stop_reason") or self.stop_reason
+        self.finish_reason = text_in(choice, "finish_reason") or self.finish_reason
+        self.stop_reason = _stop_reason(choice) or self.stop_reason
         if self.finish_reason in BROKEN_OFF:
             self.error = f"the server broke the answer off (finish_reason {self.finish_reason})"
-        delta = choice.get("delta") or {}
+        delta = object_in(choice, "delta")
+        calls = [object_in(call, "function") for call in objects_in(delta, "tool_calls")]
         found = [
-            Delta("reasoning", delta.get("reasoning") or delta.get("reasoning_content") or ""),
-            Delta("text", delta.get("content") or ""),
-            *(
-                Delta("tool", (call.get("function") or {}).get("arguments") or "")
-                for call in delta.get("tool_calls") or ()
-            ),
+            Delta("reasoning", _reasoning(delta) or ""),
+            Delta("text", content_in(delta, "content") or ""),
+            *(Delta("tool", text_in(call, "arguments") or "") for call in calls),
         ]
         kept = [piece for piece in found if piece.text]
         for piece in kept:
@@ -297,9 +311,9 @@ class StreamReader:
 
 
 def _parse(data: str) -> Json | None:
-    """An event's JSON object, or None. Python's parser also takes the NaN and Infinity that some servers send."""
+    """An event's JSON object, or None."""
     try:
-        value = json.loads(data)
+        value = parse_json(data)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None

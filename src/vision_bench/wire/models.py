@@ -25,10 +25,15 @@ def read_models(body: object) -> list[Model]:
     if not isinstance(data, list):
         raise ValueError("the model list has no 'data' array")
     return [
-        Model(id=item["id"], state=_state(item), max_model_len=item.get("max_model_len"))
+        Model(id=item["id"], state=_state(item), max_model_len=_length(item))
         for item in data
         if isinstance(item, dict) and isinstance(item.get("id"), str)
     ]
+
+
+def _length(item: dict[str, Any]) -> int | None:
+    length = item.get("max_model_len")
+    return length if isinstance(length, int) else None
 
 
 def _state(item: dict[str, Any]) -> Literal["ready", "unavailable"]:

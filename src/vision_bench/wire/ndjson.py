@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from vision_bench.wire.shapes import parse_json
+
 MEDIA_TYPE = "application/x-ndjson"
 
 
@@ -69,7 +71,7 @@ def read_lines(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
 
     def parse(line: bytes) -> dict[str, Any]:
         try:
-            record = json.loads(line)
+            record = parse_json(line)
         except ValueError as problem:
             raise ValueError(f"line {number} is not JSON: {problem}") from problem
         if not isinstance(record, dict):
