@@ -8,15 +8,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-import jsonschema
-from jsonschema.validators import validator_for
-
+from vision_bench.answers import schema as schemas
 from vision_bench.errors import InvalidRequest, UnknownName
+from vision_bench.wire.shapes import parse_json
 
 Json = dict[str, Any]
 Language = Literal["ko", "en"]
 
 SCHEMA_NAME = "clip_analysis"
+
+MAX_FILE_BYTES = 1024 * 1024
+"""Of a prompt or schema file: a clip, or a device without an end, is no question."""
 
 PROMPTS: dict[Language, str] = {
     "ko": (
@@ -115,22 +117,26 @@ def fingerprint(value: object) -> str:
 
 def _read_text(path: Path, what: str) -> str:
     try:
-        return path.read_text("utf-8-sig")
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+        if len(data) > MAX_FILE_BYTES:
+            raise InvalidRequest(f"{what} file {path} holds more than {MAX_FILE_BYTES} bytes; name another")
+        return data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as problem:
         raise InvalidRequest(f"cannot read {what} file {path}: {problem}") from problem
 
 
 def _read_schema(path: Path) -> Json:
     try:
-        schema = json.loads(_read_text(path, "schema"))
+        schema = parse_json(_read_text(path, "schema"))
     except ValueError as problem:
         raise InvalidRequest(f"schema file {path} is not JSON: {problem}") from problem
     if not isinstance(schema, dict):
         raise InvalidRequest(f"schema file {path} holds {type(schema).__name__}; a JSON schema is an object")
     try:
-        validator_for(schema, default=jsonschema.Draft202012Validator).check_schema(schema)
-    except jsonschema.SchemaError as problem:
-        raise InvalidRequest(f"schema file {path} is no JSON schema: {problem.message}") from problem
+        schemas.check(schema)
+    except ValueError as problem:
+        raise InvalidRequest(f"schema file {path} is no JSON schema: {problem}") from problem
     return cast(Json, schema)
 
 

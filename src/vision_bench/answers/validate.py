@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
 import jsonschema
-from jsonschema.validators import validator_for
 
 from vision_bench.answers.analysis import Json, Question
+from vision_bench.answers.schema import validator
 from vision_bench.wire.chat import Reply
+from vision_bench.wire.shapes import parse_json
 
 Outcome = Literal["ok", "length", "aborted", "empty", "echo", "invalid_json", "missing_field", "schema_mismatch"]
 
@@ -67,7 +67,7 @@ def validate(reply: Reply, question: Question) -> Verdict:
     if echo:
         return failure("echo", f"the answer starts with the role's name {echo[0].strip()!r}, not with JSON")
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = parse_json(text, parse_constant=_refuse_constant)
     except ValueError as problem:
         return failure("invalid_json", f"not JSON: {problem}")
     breach = _breach(value, question.schema)
@@ -86,8 +86,11 @@ def _free_text(text: str, warnings: tuple[str, ...]) -> Verdict:
 
 def _breach(value: Any, schema: Json) -> tuple[Outcome, str] | None:
     """How ``value`` breaks ``schema``; absent fields are named together and before anything else."""
-    validator = validator_for(schema, default=jsonschema.Draft202012Validator)(schema)
-    problems = sorted(validator.iter_errors(value), key=lambda problem: list(map(str, problem.absolute_path)))
+    try:
+        found = list(validator(schema).iter_errors(value))
+    except RecursionError:
+        return "schema_mismatch", "the answer is nested too deeply to be held against the schema"
+    problems = sorted(found, key=lambda problem: list(map(str, problem.absolute_path)))
     if not problems:
         return None
     missing = [name for problem in problems if problem.validator == "required" for name in _missing_fields(problem)]

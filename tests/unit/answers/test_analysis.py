@@ -63,6 +63,13 @@ def test_bad_schema_files_are_refused_before_anything_is_sent(tmp_path: Path, co
         load_question(schema_file=file)
 
 
+@pytest.mark.parametrize("name", ["prompt_file", "schema_file"])
+def test_a_file_without_end_is_refused(name: str) -> None:
+    """A device is read up to a limit, not for ever."""
+    with pytest.raises(InvalidRequest, match="more than"):
+        load_question(**{name: Path("/dev/zero")})  # type: ignore[arg-type]
+
+
 def test_empty_or_absent_prompt_file_is_refused(tmp_path: Path) -> None:
     """An empty prompt would ask the model nothing, a hundred times."""
     with pytest.raises(InvalidRequest, match="cannot read"):
