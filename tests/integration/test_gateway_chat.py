@@ -377,3 +377,30 @@ async def test_the_error_shape_is_the_same_everywhere() -> None:
             assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
             assert answer.headers["x-request-id"]
     assert CHAT_ANSWER["id"] not in answer.text
+
+
+@pytest.mark.parametrize("status", [101, 204, 205, 304, 600, 999])
+@pytest.mark.parametrize("body", [b"", b'{"a":1}'])
+async def test_a_status_that_no_chat_answer_has_is_a_502(status: int, body: bytes) -> None:
+    """Outside HTTP's range, or one that has no body: the caller gets a whole error all the same, a batch its line."""
+    async with stub_upstream(answers(body, status=status)) as stub, gateway(stub) as rig:
+        answer = await rig.client.post("/chat", json=BODY)
+        lines = await rig.batch(items(1))
+        assert rig.admission.in_use == 0
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, 502)
+    assert answer.json()["error"]["type"] in ("upstream_error", "truncated")
+    assert (lines[0]["status"], "error" in lines[0]) == (500, True)
+
+
+@pytest.mark.parametrize("name", ["Content-Type", "Content-Encoding", "Retry-After"])
+@pytest.mark.parametrize("value", [b"a\xff", b"a\x01b", b"a\x7fb", "한".encode()])
+async def test_a_header_that_nobody_could_write_is_left_out(name: str, value: bytes) -> None:
+    """Such a header of vLLM's costs the caller that header, and not the answer."""
+
+    async def behave(_request: StubRequest, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n" + name.encode() + b": " + value + b"\r\n\r\n{}")
+        await writer.drain()
+
+    async with stub_upstream(behave) as stub, gateway(stub) as rig:
+        answer = await rig.client.post("/chat", json=BODY)
+    assert (answer.status_code, answer.content, name in answer.headers) == (200, b"{}", False)

@@ -158,7 +158,9 @@ class _Batch(_Exchange):
 
 
 def _answer_headers(answer: Answer, queue_ms: float | None) -> dict[str, str]:
-    headers = {name: answer.headers[name] for name in _PASSED_HEADERS if name in answer.headers}
+    given = {name: answer.headers.get(name) for name in _PASSED_HEADERS}
+    # A value with other letters is left out: no server could write it down, and the caller would get nothing at all.
+    headers = {name: value for name, value in given.items() if value and value.isascii() and value.isprintable()}
     return headers | {"Server-Timing": _server_timing(queue_ms, answer.elapsed_ms())}
 
 

@@ -7,13 +7,16 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from vision_bench.errors import UpstreamTimeout
+from vision_bench.errors import UpstreamError, UpstreamTimeout
 from vision_bench.gateway.admission import Admission, Timings
 from vision_bench.gateway.transport import Payload, Transport, TransportAnswer
 
 HOLD_BYTES = 16 * 1024 * 1024
 """A plain answer is read whole before its first byte goes on, so that a failure is still an error status. Beyond
 this size it is passed on as it comes."""
+
+BODILESS_STATUSES = (204, 205, 304)
+"""Successes by the letter of HTTP that cannot hold a chat answer."""
 
 
 class Answer:
@@ -99,6 +102,7 @@ class VLLMClient:
         Raises:
             AcquireTimeout, ConnectFailed, BrokenStream: see their makers.
             UpstreamTimeout: the call, body included, took longer than VLLM_TIMEOUT_SECONDS.
+            UpstreamError: a status that cannot be passed on: it is none of HTTP's, or it has no body.
         """
         headers = {"Content-Type": content_type, "X-Request-Id": request_id}
         if self._api_key is not None:
@@ -116,6 +120,11 @@ class VLLMClient:
                     asyncio.timeout(self._timeout_seconds) as limit,
                     self._transport.post(body, headers) as answer,
                 ):
+                    if not 200 <= answer.status <= 599 or answer.status in BODILESS_STATUSES:
+                        raise UpstreamError(
+                            f"the server answered with status {answer.status}, which no chat answer has; "
+                            "is VLLM_BASE_URL vLLM's /v1 endpoint?"
+                        )
                     yield Answer(answer, elapsed_ms)
             except TimeoutError:
                 if not limit.expired():
