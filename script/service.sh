@@ -4,19 +4,21 @@
 #   script/service.sh start | status | restart | stop
 #
 # HOST (127.0.0.1) and PORT (8001) say where; settings come from the environment and .env (docs/gateway.md).
-# PID and log lie in runs/service/, one pair a port, so that several gateways can run side by side.
+# PID and log lie in runs/service/, one pair a port, so that several gateways can run side by side. The PID file also
+# holds when that process started, where the system tells: a PID is given to another program one day.
 #
 # Exit codes: 0 done; 1 not running, or not answering; 2 usage; 3 the address is not to be had; 4 the server ended
 # while it started (its reason is printed); 5 it runs but did not answer in time.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 
-host=${HOST:-127.0.0.1}
-port=${PORT:-8001}
+host=${HOST-127.0.0.1}
+port=${PORT-8001}
 python=.venv/bin/python
 [ -x "$python" ] || python=python3
 pid_file=runs/service/gateway-$port.pid
 log_file=runs/service/gateway-$port.log
+lock_file=runs/service/gateway-$port.lock
 start_seconds=60
 stop_seconds=40 # the server gives running calls 30 s
 
@@ -29,20 +31,65 @@ esac
 
 say() { echo "$*" >&2; }
 
+check_address() {
+    if ! [[ $port =~ ^[1-9][0-9]{0,4}$ ]] || ((port > 65535)); then
+        say "PORT=$port is no port: give a number from 1 to 65535"
+        exit 2
+    fi
+    if [[ -z $host || $host =~ [[:space:]/] ]]; then
+        say "HOST='$host' is no host: give a name or an address of this machine, such as 127.0.0.1"
+        exit 2
+    fi
+}
+
 # The questions that need more than a shell, and no curl, ps or lsof.
 ask() {
     "$python" - "$@" <<'PY'
-import os, pathlib, socket, subprocess, sys, time, urllib.request
+import fcntl, os, pathlib, socket, subprocess, sys, time, urllib.request
 
-def is_ours(pid, port):
-    """Whether the process is a gateway on that port: a PID may have gone to another program since."""
+HAS_PROC = os.path.isdir("/proc/self")
+
+def started(pid):
+    """When the process started, in the system's ticks; nothing where that is not told."""
     try:
-        words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:
-        if os.path.isdir("/proc/self"):
-            return False
-        words = subprocess.run(["ps", "-p", pid, "-o", "args="], capture_output=True, text=True).stdout.split()
-    return "app:app" in words and port in words
+        return ""
+
+def is_ours(pid, port, since=""):
+    """Whether the process is this folder's gateway on that port: a PID may have gone to another program since."""
+    if since and started(pid) != since:
+        return False
+    try:
+        if HAS_PROC:
+            words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+            if not os.path.samefile(f"/proc/{pid}/cwd", "."):
+                return False
+        else:
+            words = subprocess.run(["ps", "-p", pid, "-o", "args="], capture_output=True, text=True).stdout.split()
+    except OSError:
+        return False
+    return has_row(words, ["-m", "uvicorn", "app:app"]) and has_row(words, ["--port", port])
+
+def has_row(words, row):
+    return any(words[at : at + len(row)] == row for at in range(len(words)))
+
+def listens(pid, port):
+    """Whether that process holds a listening socket on the port; taken for granted where the system does not say."""
+    if not HAS_PROC:
+        return True
+    inodes = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            rows = [line.split() for line in pathlib.Path(table).read_text().splitlines()[1:]]
+        except OSError:
+            continue
+        inodes |= {row[9] for row in rows if row[3] == "0A" and int(row[1].rpartition(":")[2], 16) == int(port)}
+    try:
+        held = {os.readlink(entry.path) for entry in os.scandir(f"/proc/{pid}/fd")}
+    except OSError:
+        return False
+    return any(f"socket:[{inode}]" in held for inode in inodes)
 
 def answers(url):
     try:
@@ -68,18 +115,29 @@ def wait_until_up(pid, port, url, seconds):
     while time.monotonic() < deadline:
         if not is_ours(pid, port):
             return 4
-        if answers(url):
+        if listens(pid, port) and answers(url):
             return 0
         time.sleep(0.1)
     return 5
 
-def wait_until_gone(pid, port, seconds):
+def wait_until_gone(pid, port, since, seconds):
     deadline = time.monotonic() + float(seconds)
-    while is_ours(pid, port):
+    while is_ours(pid, port, since):
         if time.monotonic() > deadline:
             return 1
         time.sleep(0.1)
     return 0
+
+def lock(number, seconds):
+    """Take the lock of a file that the shell has open: it holds until the shell ends."""
+    deadline = time.monotonic() + float(seconds)
+    while True:
+        try:
+            return fcntl.flock(int(number), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return 1
+            time.sleep(0.1)
 
 question, *words = sys.argv[1:]
 if question == "bind":
@@ -88,6 +146,10 @@ if question == "bind":
     sys.exit(bool(reason))
 elif question == "ours":
     sys.exit(not is_ours(*words))
+elif question == "started":
+    print(started(*words), end="")
+elif question == "lock":
+    sys.exit(lock(*words))
 elif question == "answers":
     sys.exit(not answers(*words))
 elif question == "up":
@@ -97,13 +159,23 @@ elif question == "gone":
 PY
 }
 
-# Sets pid to that of the running gateway, or to nothing. A stale PID file is removed.
+# Two that start or stop at once would not see each other: the second waits for the first.
+take_turn() {
+    mkdir -p runs/service
+    exec 9>"$lock_file"
+    if ! ask lock 9 $((start_seconds + stop_seconds + 20)); then
+        say "another $0 is at work on port $port and does not end"
+        exit 5
+    fi
+}
+
+# Sets pid to that of the running gateway and since to its start, or both to nothing. A stale PID file is removed.
 find_pid() {
-    pid=
+    pid= since=
     [ -f "$pid_file" ] || return 0
     local written
-    written=$(cat "$pid_file")
-    if [[ $written =~ ^[0-9]+$ ]] && ask ours "$written" "$port"; then
+    read -r written since <"$pid_file"
+    if [[ $written =~ ^[0-9]+$ ]] && ask ours "$written" "$port" "$since"; then
         pid=$written
     else
         say "removing a stale PID file: $pid_file names ${written:-nothing}, which is no gateway on port $port"
@@ -123,11 +195,11 @@ start() {
             "choose another with PORT= or HOST="
         return 3
     fi
-    mkdir -p runs/service
     PYTHONPATH=src nohup "$python" -m uvicorn app:app --host "$host" --port "$port" \
-        --timeout-graceful-shutdown 30 --timeout-keep-alive 75 --no-access-log >"$log_file" 2>&1 </dev/null &
+        --timeout-graceful-shutdown 30 --timeout-keep-alive 75 --no-access-log >"$log_file" 2>&1 </dev/null 9>&- &
     pid=$!
-    echo "$pid" >"$pid_file"
+    echo "$pid $(ask started "$pid")" >"$pid_file.new"
+    mv "$pid_file.new" "$pid_file"
     ask up "$pid" "$port" "$url" "$start_seconds"
     status=$?
     case $status in
@@ -171,20 +243,21 @@ stop() {
         return 0
     fi
     kill "$pid" 2>/dev/null
-    if ! ask gone "$pid" "$port" "$stop_seconds"; then
+    if ! ask gone "$pid" "$port" "$since" "$stop_seconds"; then
         say "PID $pid did not end in $stop_seconds s; killing it"
         kill -9 "$pid" 2>/dev/null
-        ask gone "$pid" "$port" 5
+        ask gone "$pid" "$port" "$since" 5
     fi
     rm -f "$pid_file"
     say "stopped: PID $pid"
 }
 
+check_address
 case ${1:-} in
-    start) start ;;
+    start) take_turn && start ;;
     status) status ;;
-    restart) stop && start ;;
-    stop) stop ;;
+    restart) take_turn && stop && start ;;
+    stop) take_turn && stop ;;
     *)
         say "usage: $0 start | status | restart | stop    (HOST=$host PORT=$port)"
         exit 2

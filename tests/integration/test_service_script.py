@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +43,10 @@ class Service:
     def pid_file(self) -> Path:
         return self.root / "runs" / "service" / f"gateway-{self.port}.pid"
 
+    @property
+    def pid(self) -> int:
+        return int(self.pid_file.read_text().split()[0])
+
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
@@ -66,14 +71,14 @@ def test_the_four_verbs(service: Service) -> None:
     code, text = service("start")
     assert code == 0, text
     assert httpx.get(health, trust_env=False).json() == {"ok": True}
-    pid = service.pid_file.read_text().strip()
+    pid = service.pid
     code, text = service("start")
     assert (code, f"already running: PID {pid}" in text) == (0, True)
     code, text = service("status")
     assert code == 0
     assert all(word in text for word in (f"PID {pid}", f"port {service.port}", "healthz ok"))
     assert service("restart")[0] == 0
-    assert service.pid_file.read_text().strip() != pid
+    assert service.pid != pid
     assert service("stop")[0] == 0
     assert not service.pid_file.exists()
     with pytest.raises(httpx.ConnectError):
@@ -89,6 +94,51 @@ def test_a_stale_pid_file_is_told_and_removed(service: Service) -> None:
         code, text = service("status")
         assert (code, "stale PID file" in text) == (1, True), text
         assert not service.pid_file.exists()
+
+
+@pytest.mark.parametrize("what", ["words apart", "other folder", "other start"])
+def test_stop_spares_a_program_that_has_got_the_pid(service: Service, tmp_path: Path, what: str) -> None:
+    """Words of ours on its command line are not enough: their order, the folder and the start must be ours too."""
+    words = ["app:app", str(service.port)] if what == "words apart" else []
+    words = words or ["-m", "uvicorn", "app:app", "--port", str(service.port)]
+    (tmp_path / "elsewhere").mkdir()
+    cwd = tmp_path / "elsewhere" if what == "other folder" else service.root
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", *words], cwd=cwd) as other:
+        try:
+            service.pid_file.parent.mkdir(parents=True)
+            service.pid_file.write_text(f"{other.pid} 1\n" if what == "other start" else f"{other.pid}\n")
+            code, text = service("stop")
+            assert (code, "stale PID file" in text, other.poll()) == (0, True, None), text
+        finally:
+            other.kill()
+
+
+def test_two_starts_at_once_are_one(service: Service) -> None:
+    """One gateway, and the PID file names it: the second start finds it running."""
+    with ThreadPoolExecutor() as pool:
+        answers = list(pool.map(service, ["start"] * 3))
+    assert [code for code, _ in answers] == [0, 0, 0], answers
+    assert sum("started: PID" in text for _, text in answers) == 1
+    assert all(f"PID {service.pid}," in text for _, text in answers)
+    assert service("stop")[0] == 0
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"http://127.0.0.1:{service.port}/healthz", trust_env=False)
+
+
+@pytest.mark.parametrize("port", ["99999", "65536", "0", "abc", "80 01", "-1", "08001", ""])
+@pytest.mark.parametrize("verb", ["start", "status", "stop"])
+def test_a_port_that_is_none_is_told(service: Service, verb: str, port: str) -> None:
+    """Nothing is started, no other program is blamed, and no file is written."""
+    code, text = service(verb, PORT=port)
+    assert (code, "1 to 65535" in text) == (2, True), text
+    assert not (service.root / "runs").exists()
+
+
+@pytest.mark.parametrize("host", ["", " ", "http://127.0.0.1"])
+def test_a_host_that_is_none_is_told(service: Service, host: str) -> None:
+    """Empty is not "everywhere"."""
+    code, text = service("start", HOST=host)
+    assert (code, "is no host" in text) == (2, True), text
 
 
 def test_a_taken_port_is_told(service: Service) -> None:
