@@ -22,6 +22,10 @@ CHANGING = [
 ]
 
 
+HOLED = [time for time in constant_times(Fraction(24), 10) if not Fraction(5, 2) < time < Fraction(17, 4)]
+"""No frame in the first 1.25 s of the second clip."""
+
+
 @dataclass(frozen=True)
 class Film:
     name: str
@@ -37,6 +41,7 @@ FILMS = (
     Film("23_976_late.ts", constant_times(Fraction(24000, 1001), 10), "mpegts", Fraction(3600)),
     Film("changing.mp4", CHANGING),
     Film("changing.mkv", CHANGING, "matroska"),
+    Film("hole.mp4", HOLED),
     Film("60.mov", constant_times(Fraction(60), 7), "mov"),
 )
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vision_bench.media.plan import plan_windows
-from vision_bench.media.times import PictureTimes, steady_rate
+from vision_bench.media.times import MAX_START_GAP_SECONDS, PictureTimes, steady_rate
 
 RATES = st.sampled_from([Fraction(n) for n in (1, 5, 10, 24, 25, 30, 60, 120)] + [Fraction(30000, 1001)])
 TIME_BASES = st.sampled_from([Fraction(1, n) for n in (600, 1000, 12_800, 30_000, 90_000)])
@@ -30,7 +30,7 @@ def picture_times(draw: st.DrawFn) -> PictureTimes:
 def test_every_frame_is_in_one_clip_and_the_sound_is_whole(
     times: PictureTimes, start: int, span: int, length: Fraction
 ) -> None:
-    """Windows share out the range's frames; each clip's sound ends where the next one's starts; nothing goes back."""
+    """Windows share out the range's frames; a clip starts with a frame; its sound ends where the next's starts."""
     made = plan_windows(
         times, start=Fraction(start), end=Fraction(start + span), length=length, min_remainder=Fraction(0)
     )
@@ -42,9 +42,11 @@ def test_every_frame_is_in_one_clip_and_the_sound_is_whole(
     for window in windows:
         assert all(window.start <= times.start_of(n) < window.end for n in range(window.first, window.stop))
         assert window.start <= window.origin <= window.sound_end
-        assert not window.frames or times.start_of(window.first) >= window.origin
+        assert not window.frames or times.start_of(window.first) == window.origin
     for earlier, later in pairwise(windows):
-        assert earlier.sound_end == later.origin
+        # The sound of a hole of over a second, before the clip's first frame, is in neither.
+        assert earlier.sound_end == later.origin or later.origin - later.start > MAX_START_GAP_SECONDS
+        assert earlier.sound_end <= later.origin
     assert all(window.frames == 0 for window, _ in made.skipped)
 
 

@@ -77,6 +77,7 @@ def command(*, src: Path | None, category: str | None, every: bool, as_json: boo
     """
     from vision_bench.cli.prepare_output import as_object, print_final_table, print_outcome
     from vision_bench.errors import VisionBenchError
+    from vision_bench.media.container import display_name
 
     if every == (src is not None) or (src is not None and category is None):
         raise click.UsageError("give SRC with --category, or --all")
@@ -90,7 +91,7 @@ def command(*, src: Path | None, category: str | None, every: bool, as_json: boo
         for name, file_name in TARGETS:
             source = raw_path(data_dir, name, file_name)
             if not source.is_file():
-                click.echo(f"! source not found, skipping: {source}", err=True)
+                click.echo(f"! source not found, skipping: {display_name(str(source))}", err=True)
                 missing.append(f"{name}/{file_name}")
                 continue
             try:
@@ -125,25 +126,20 @@ def _settings(flags: dict[str, Any]) -> CutSettings:
 
 
 def _prepare_one(source: Path, category: str, data_dir: Path, settings: CutSettings) -> Prepared:
+    from rich.markup import escape
+
     from vision_bench.cli.console import bar
-    from vision_bench.errors import InvalidSettings
     from vision_bench.media.clips import prepare_source
     from vision_bench.media.container import display_name
 
-    try:
-        with bar(f"cut {display_name(source)}") as step:
-            return prepare_source(
-                source,
-                category=category,
-                data_dir=data_dir,
-                settings=settings,
-                progress=lambda ready, wanted: step(0, completed=ready, total=wanted),
-            )
-    except OSError as problem:
-        place = display_name(str(problem.filename or data_dir))
-        raise InvalidSettings(
-            f"{place}: {problem.strerror or problem}; free it, or give another --data-dir"
-        ) from problem
+    with bar(escape(f"cut {display_name(source)}")) as step:
+        return prepare_source(
+            source,
+            category=category,
+            data_dir=data_dir,
+            settings=settings,
+            progress=lambda ready, wanted: step(0, completed=ready, total=wanted),
+        )
 
 
 def _exit_code(done: list[Prepared], missing: list[str]) -> int:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 def print_outcome(prepared: Prepared) -> None:
     """One source's result and warnings, on stderr."""
+    from vision_bench.media.container import display_name
+
     for warning in prepared.manifest["source"]["warnings"]:
         click.echo(f"warning: {_name(prepared)}: {warning}", err=True)
     for entry in prepared.manifest["not_made"]:
@@ -31,7 +33,7 @@ def print_outcome(prepared: Prepared) -> None:
         if last and any(text.startswith("short:") for text in last[0]["warnings"]):
             made += f", the last of {last[0]['duration_seconds']:.2f} s"
     kept = f", {prepared.reused} of them already there" if prepared.reused else ""
-    click.echo(f"{_name(prepared)}: {made}{kept}; in {prepared.folder}", err=True)
+    click.echo(f"{_name(prepared)}: {made}{kept}; in {display_name(str(prepared.folder))}", err=True)
 
 
 def print_final_table(done: list[Prepared]) -> None:

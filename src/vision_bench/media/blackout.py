@@ -9,7 +9,7 @@ import av
 from av.codec.context import Flags
 
 from vision_bench.errors import InvalidMedia
-from vision_bench.media.container import open_media, writable
+from vision_bench.media.container import open_media, reason_of, writable
 from vision_bench.media.encoders import Encoder
 from vision_bench.media.manifest import file_hash
 from vision_bench.media.probe import probe
@@ -23,7 +23,7 @@ def make_blackout(clip: Path, folder: Path, encoder: Encoder) -> dict[str, Any]:
     """Write ``folder/<clip's name>``; returns its manifest entry.
 
     Raises:
-        InvalidMedia: the copy's frames or sound packets are not the clip's.
+        InvalidMedia: the copy cannot be made, or its frames or sound packets are not the clip's.
     """
     folder.mkdir(parents=True, exist_ok=True)
     temporary = folder / f".{clip.name}.part"
@@ -40,6 +40,8 @@ def make_blackout(clip: Path, folder: Path, encoder: Encoder) -> dict[str, Any]:
                 f"{clip.name}: the black copy does not hold the clip's own frames and sound; cut it again"
             )
         temporary.replace(folder / clip.name)
+    except av.error.FFmpegError as problem:
+        raise InvalidMedia(f"{clip.name}: the black copy cannot be made ({reason_of(problem)})") from problem
     finally:
         temporary.unlink(missing_ok=True)
     final = folder / clip.name

@@ -10,7 +10,8 @@ Step = tuple[str, str]
 # The rates that AAC knows; anything else is brought to the usual one.
 _AAC_RATES = frozenset({8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000, 64000, 88200, 96000})
 _USUAL_RATE = 48_000
-_MAX_CHANNELS = 6
+_LAYOUTS = {1: "mono", 2: "stereo", 3: "3.0", 4: "4.0", 5: "5.0", 6: "5.1"}
+"""By number of channels; more are mixed down to two."""
 # Holes and overlaps of sound above this are filled with silence or cut, so that it never drifts from the picture.
 _DRIFT_SECONDS = 0.01
 
@@ -42,9 +43,8 @@ def form_steps(track: VideoTrack) -> list[Step]:
 def sound_steps(track: AudioTrack, start_seconds: float, end_seconds: float) -> list[Step]:
     """Take [start, end) of the container's clock, call its start 0, fill holes, give a form that AAC takes."""
     rate = track.sample_rate if track.sample_rate in _AAC_RATES else _USUAL_RATE
-    form = f"sample_fmts=fltp:sample_rates={rate}"
-    if track.channels > _MAX_CHANNELS:
-        form += ":channel_layouts=stereo"
+    # Named, since some containers store a count alone, and an encoder wants to know which channel is which.
+    form = f"sample_fmts=fltp:sample_rates={rate}:channel_layouts={_LAYOUTS.get(track.channels, 'stereo')}"
     return [
         ("atrim", f"start={start_seconds:.6f}:end={end_seconds:.6f}"),
         ("asetpts", f"PTS-{start_seconds:.6f}/TB"),

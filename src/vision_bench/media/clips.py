@@ -5,16 +5,18 @@ A second run makes only what is missing, damaged, or was made with other setting
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from vision_bench.errors import InvalidMedia, InvalidRequest
+from vision_bench.errors import InvalidMedia, InvalidRequest, InvalidSettings
 from vision_bench.media.container import display_name
 from vision_bench.media.cutting import Job
 from vision_bench.media.encoders import Encoder, choose_encoder, usable_cpus
 from vision_bench.media.exact import Source
-from vision_bench.media.layout import ADHOC, base_name, blackout_folder, check_category, clips_folder
+from vision_bench.media.layout import ADHOC, adhoc_name, base_name, blackout_folder, check_category, clips_folder
+from vision_bench.media.lock import only_run_in
 from vision_bench.media.manifest import file_hash, read_manifest
 from vision_bench.media.plan import plan_windows
 from vision_bench.media.probe import AudioTrack, Inspection, MediaInfo, inspect_media, require_picture
@@ -35,6 +37,7 @@ def prepare_source(
         UnknownName: no such category.
         InvalidMedia: not a film with a picture; the message names file, stream and remedy.
         InvalidRequest: a range that holds nothing, or no such sound track.
+        InvalidSettings: the folder cannot be written, or another run is cutting into it.
     """
     check_category(category)
     scene = (category, base_name(source))
@@ -55,14 +58,26 @@ def cut_whole(
     Raises as `prepare_source` does.
     """
     chosen = replace(settings or CutSettings(with_blackout=False), start=Fraction(0), end=None, length=length)
-    if not source.is_file():
+    if not os.path.isfile(source):  # noqa: PTH113  Path raises for a name too long for any file
         raise InvalidMedia(f"{display_name(source)}: no such file; looked at {display_name(str(source))}")
-    scene = (ADHOC, f"{base_name(source)}-{file_hash(source)[:8]}")
+    scene = (ADHOC, adhoc_name(source, file_hash(source)))
     return _prepare(source, scene, data_dir=data_dir, settings=chosen, progress=progress)
 
 
 def _prepare(
     source: Path, scene: tuple[str, str], *, data_dir: Path, settings: CutSettings, progress: Progress | None
+) -> Prepared:
+    try:
+        return _cut_scene(source, scene, data_dir, settings, progress or (lambda ready, wanted: None))
+    except OSError as problem:
+        place = display_name(os.fsdecode(problem.filename or data_dir))
+        raise InvalidSettings(
+            f"{place}: {problem.strerror or problem}; free it, or give another --data-dir"
+        ) from problem
+
+
+def _cut_scene(
+    source: Path, scene: tuple[str, str], data_dir: Path, settings: CutSettings, progress: Progress
 ) -> Prepared:
     folder = clips_folder(data_dir, *scene)
     encoder = choose_encoder(settings.encoder)
@@ -74,16 +89,17 @@ def _prepare(
         length=settings.length,
         min_remainder=settings.min_remainder,
     )
-    made = Scene(
-        job=job,
-        settings=settings,
-        plan=plan,
-        name="/".join(scene),
-        source_hash=file_hash(source),
-        blackout_folder=blackout_folder(data_dir, *scene),
-        known=read_manifest(folder),
-    )
-    return made.bring_up_to_date(progress or (lambda ready, wanted: None))
+    with only_run_in(folder):
+        made = Scene(
+            job=job,
+            settings=settings,
+            plan=plan,
+            name="/".join(scene),
+            source_hash=file_hash(source),
+            blackout_folder=blackout_folder(data_dir, *scene),
+            known=read_manifest(folder),
+        )
+        return made.bring_up_to_date(progress)
 
 
 def _job(source: Path, inspection: Inspection, encoder: Encoder, settings: CutSettings, folder: Path) -> Job:
@@ -126,5 +142,6 @@ def _choose_sound(info: MediaInfo, wanted: int | None) -> tuple[AudioTrack | Non
 
 def _listed(info: MediaInfo) -> str:
     return ", ".join(
-        f"{number} ({track.language or 'no language'}, {track.codec})" for number, track in enumerate(info.audio)
+        f"{number} ({display_name(track.language or 'no language')}, {track.codec})"
+        for number, track in enumerate(info.audio)
     )

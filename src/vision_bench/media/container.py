@@ -40,7 +40,8 @@ def open_media(source: Path | bytes, *, name: str | None = None) -> Iterator[Inp
         InvalidMedia: missing, empty, or not a container that can be read. The message names the file and the remedy.
     """
     shown = name if name is not None else (display_name(source) if isinstance(source, Path) else "<bytes>")
-    if isinstance(source, Path) and not source.is_file():
+    # os.path, since a name too long for any file is an error to Path and simply no file to it.
+    if isinstance(source, Path) and not os.path.isfile(source):  # noqa: PTH113
         raise InvalidMedia(f"{shown}: no such file; looked at {display_name(str(source))}")
     with read_handle(source) as handle:
         if handle.seek(0, io.SEEK_END) == 0:
@@ -56,7 +57,7 @@ def open_media(source: Path | bytes, *, name: str | None = None) -> Iterator[Inp
             )
         except (av.error.FFmpegError, UnicodeError) as problem:
             raise InvalidMedia(
-                f"{shown}: not a video file that can be read ({_reason(problem)}); "
+                f"{shown}: not a video file that can be read ({reason_of(problem)}); "
                 "it may be cut short, still being written, or something else under a video name"
             ) from problem
         with opened:
@@ -84,6 +85,7 @@ def writable(path: Path) -> Iterator[str]:
         yield spelled
 
 
-def _reason(problem: Exception) -> str:
+def reason_of(problem: Exception) -> str:
+    """What the library says went wrong, in a few words."""
     text = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
     return str(text)

@@ -13,13 +13,14 @@ from typing import Any
 import av
 
 from vision_bench.errors import InvalidMedia
-from vision_bench.media.container import writable
+from vision_bench.media.container import reason_of, writable
 from vision_bench.media.encoders import Encoder
 from vision_bench.media.exact import Codecs, Source, write_window
 from vision_bench.media.manifest import clip_entry
 from vision_bench.media.plan import Window, chunks, has_sound_in
 from vision_bench.media.probe import MediaInfo, probe
 from vision_bench.media.program import Cancelled, can_cut_in_one_go, cut_exactly, cut_run
+from vision_bench.media.times import MAX_START_GAP_SECONDS
 
 RUN_LENGTH = 4
 """Windows that one process cuts at most: more would save little and keep more encoders in memory."""
@@ -84,6 +85,8 @@ def _cut_run(job: Job, run: tuple[Window, ...], cancelled: threading.Event, repo
             report(window, _cut_alone(job, window, cancelled), None)
         except InvalidMedia as problem:
             report(window, None, str(problem))
+        except av.error.FFmpegError as problem:
+            report(window, None, f"{job.source.name}: {window.name} cannot be made ({reason_of(problem)})")
 
 
 def _cut_together(job: Job, run: list[Window], cancelled: threading.Event, report: Done) -> list[Window]:
@@ -169,8 +172,9 @@ def _warnings(job: Job, window: Window, info: MediaInfo) -> list[str]:
         found.append(f"short: {float(window.held):.3f} s of {float(window.end - window.start):g} s")
     if video.frames != window.frames:
         found.append(f"damaged: {video.frames} of {window.frames} frames could be decoded")
-    if job.source.times.start_of(window.first) > window.origin:
-        found.append("late_picture: the source has no frame in the first second")
+    late = window.origin - window.start
+    if late > MAX_START_GAP_SECONDS:
+        found.append(f"late_picture: no frame in the first {float(late):.3f} s; picture and sound start after them")
     if min(video.width, video.height) < MODEL_PATCH_PIXELS:
         found.append(f"tiny: {video.width}x{video.height} is smaller than one model patch ({MODEL_PATCH_PIXELS})")
     if source.is_interlaced:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -70,8 +71,10 @@ def write_window(source: Source, window: Window, sink: OutputContainer, codecs: 
     picture = _picture_stream(source, sink, codecs, first)
     sound: Any = None
     samples: Iterator[Any] = iter(())
+    # Where damage took the window's first frames, picture and sound both start at the first that is left.
+    late = first.pts
     if with_sound and source.audio is not None:
-        samples = formed_sound(source, window)
+        samples = formed_sound(source, window, window.origin + late * first.time_base)
         head = next(samples, None)
         if head is not None:
             sound = sink.add_stream(codecs.audio, rate=head.sample_rate, layout=head.layout.name)
@@ -80,6 +83,7 @@ def write_window(source: Source, window: Window, sink: OutputContainer, codecs: 
     # Sound is muxed as the picture passes it, so that neither waits in memory for the other.
     pending = next(samples, None)
     for frame in _chain(first, frames):
+        frame.pts -= late
         while pending is not None and pending.time <= frame.time:
             sink.mux(sound.encode(pending))
             pending = next(samples, None)
@@ -98,14 +102,12 @@ def formed_frames(source: Source, window: Window) -> Iterator[Any]:
     """The window's frames: upright, even size, yuv420p, progressive, timed from the window's origin."""
     rate = source.times.rate
     tick = 1 / rate if rate is not None else source.times.time_base
-    offset = round(window.origin / source.times.time_base)
-    if rate is not None:
-        # In a hole of a constant rate the first frame is late: it keeps its place.
-        offset = round((source.times.start_of(window.first) - window.origin) * rate)
+    zero = source.times.pts[0] * source.times.time_base + window.origin
     steps = turn_steps(source.video) + form_steps(source.video)
     held = None
-    for number, frame in enumerate(_filtered(_window_frames(source, window), steps)):
-        stamp = number + offset if rate is not None else frame.pts - source.times.pts[0] - offset
+    for frame in _filtered(_window_frames(source, window), steps):
+        # By its time, not by counting: a frame that damage took leaves a hole, and the sound stays in step.
+        stamp = round((frame.pts * frame.time_base - zero) / tick)
         if held is not None and stamp <= held.pts:
             continue
         frame.pts, frame.time_base = stamp, tick
@@ -128,23 +130,36 @@ def _last_duration(times: PictureTimes, window: Window) -> int:
     return max(1, min(until, end) - tick)
 
 
-def formed_sound(source: Source, window: Window) -> Iterator[Any]:
-    """The window's sound, timed from the window's origin, in a form that AAC takes."""
+def formed_sound(source: Source, window: Window, origin: Fraction) -> Iterator[Any]:
+    """The window's sound from ``origin`` (seconds from the source's first frame), which becomes 0; as AAC takes it."""
     track = source.audio
     if track is None:
         return
-    start = float(source.zero_seconds + window.origin)
+    start = float(source.zero_seconds + origin)
     end = float(source.zero_seconds + window.sound_end)
     with open_media(source.path, name=source.name) as container:
         stream: Any = container.streams[track.index]
         if start - _SOUND_LEAD_SECONDS > track.start_seconds:
-            container.seek(int((start - _SOUND_LEAD_SECONDS) / stream.time_base), stream=stream)
-        yield from _filtered(_until(decode_past_damage(container, stream), end), sound_steps(track, start, end))
+            _seek(container, stream, int((start - _SOUND_LEAD_SECONDS) / stream.time_base))
+        frames = _timed(decode_past_damage(container, stream), track.start_seconds)
+        yield from _filtered(_until(frames, end), sound_steps(track, start, end))
+
+
+def _timed(frames: Iterable[Any], start_seconds: float) -> Iterator[Any]:
+    """Sound frames, each with a time: one that has none starts where the one before it ends."""
+    next_seconds = start_seconds
+    for frame in frames:
+        if frame.time_base is None:
+            frame.time_base = Fraction(1, frame.sample_rate)
+        if frame.pts is None:
+            frame.pts = round(next_seconds / frame.time_base)
+        next_seconds = float(frame.pts * frame.time_base) + frame.samples / frame.sample_rate
+        yield frame
 
 
 def _until(frames: Iterable[Any], end_seconds: float) -> Iterator[Any]:
     for frame in frames:
-        if frame.pts is not None and frame.time >= end_seconds:
+        if frame.time >= end_seconds:
             return
         yield frame
 
@@ -163,17 +178,30 @@ def _window_frames(source: Source, window: Window) -> Iterator[Any]:
             stream.thread_type = "AUTO"
             target = wanted - int((seconds_back or 0) / times.time_base)
             if seconds_back is not None and target > times.pts[0]:
-                container.seek(target, stream=stream)
+                _seek(container, stream, target)
             frames = (frame for frame in decode_past_damage(container, stream) if frame.pts is not None)
-            head = next(frames, None)
-            if seconds_back is not None and (head is None or head.pts > wanted > times.pts[0]):
+            inside = _between(frames, wanted, after)
+            head = next(inside, None)
+            # Some containers state few times, and the library's guesses between them depend on where it began.
+            if seconds_back is not None and (head is None or head.pts != wanted):
                 continue
-            for frame in _chain(head, frames) if head is not None else ():
-                if frame.pts >= after:
-                    return
-                if frame.pts >= wanted:
-                    yield frame
+            if head is not None:
+                yield from _chain(head, inside)
             return
+
+
+def _between(frames: Iterable[Any], first: int, stop: int) -> Iterator[Any]:
+    for frame in frames:
+        if frame.pts >= stop:
+            return
+        if frame.pts >= first:
+            yield frame
+
+
+def _seek(container: Any, stream: Any, tick: int) -> None:
+    """Go to the key frame before ``tick``; where that fails, reading goes on from where it was, at the start."""
+    with suppress(av.error.FFmpegError):
+        container.seek(tick, stream=stream)
 
 
 def _numbered_frames(source: Source, window: Window) -> Iterator[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
@@ -37,6 +38,9 @@ ADHOC = "adhoc"
 
 MANIFEST_NAME = "clips.json"
 
+MAX_NAME_BYTES = 255
+"""Of one file or folder, on every common file system."""
+
 
 def check_category(category: str) -> str:
     """``category`` itself when it is one of the seven; UnknownName lists them otherwise."""
@@ -50,6 +54,23 @@ def base_name(source: Path) -> str:
     name = source.name
     stem = name[: -len(".mp4")] if name.lower().endswith(".mp4") else name
     return stem if stem.strip(".") else name
+
+
+def adhoc_name(source: Path, sha256: str) -> str:
+    """Its base name and the start of its hash, the first cut between two characters so that both fit a file name."""
+    ending = f"-{sha256[:8]}"
+    kept = os.fsencode(base_name(source))
+    room = MAX_NAME_BYTES - len(ending)
+    if len(kept) > room:
+        while room and _is_inside_character(kept[room]):
+            room -= 1
+        kept = kept[:room]
+    return os.fsdecode(kept) + ending
+
+
+def _is_inside_character(byte: int) -> bool:
+    """A continuation byte of UTF-8."""
+    return byte & 0xC0 == 0x80
 
 
 def raw_path(data_dir: Path, category: str, name: str) -> Path:

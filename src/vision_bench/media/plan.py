@@ -25,8 +25,9 @@ class Window:
         end: nominal end.
         first: index of its first frame.
         stop: one past the index of its last frame; equal to ``first`` when the source has none for it.
-        origin: what becomes 0 in the clip, for picture and sound alike.
-        sound_end: where its sound stops: the origin of the next clip, so that no sample is lost or heard twice.
+        origin: what becomes 0 in the clip, for picture and sound alike: its first frame.
+        sound_end: where its sound stops: the origin of the next clip, so that no sample is lost or heard twice, unless
+            that one starts in a hole of the picture of over a second: the sound of the hole is then in neither.
         held: seconds of the window that the source really covers.
     """
 
@@ -106,13 +107,14 @@ def plan_windows(
 
 
 def _window(times: PictureTimes, seq: int, start: Fraction, end: Fraction) -> Window:
+    first, stop = times.first_at_or_after(start), times.first_at_or_after(end)
     return Window(
         seq=seq,
         start=start,
         end=end,
-        first=times.first_at_or_after(start),
-        stop=times.first_at_or_after(end),
-        origin=times.border(start),
+        first=first,
+        stop=stop,
+        origin=times.start_of(first) if first < stop else times.border(start),
         sound_end=times.border(end),
         held=max(Fraction(0), min(times.duration, end) - start),
     )

@@ -18,6 +18,7 @@ from vision_bench.errors import InvalidMedia
 from vision_bench.media.container import display_name, open_media
 from vision_bench.media.times import PictureTimes, steady_rate
 
+UNKNOWN_CODEC = "unknown"
 _PICTURE_FORMATS = frozenset({"image2", "image2pipe", "ico", "tty"})
 _ANIMATIONS = frozenset({"gif", "apng"})
 _PLAYLIST_FORMATS = frozenset({"hls", "concat", "dash", "sdp", "rtsp", "imf"})
@@ -238,7 +239,7 @@ def _picture(
     width, height = (first.height, first.width) if rotation % 180 else (first.width, first.height)
     track = VideoTrack(
         index=stream.index,
-        codec=stream.codec_context.codec.canonical_name,
+        codec=_codec(stream),
         width=width,
         height=height,
         rotation=rotation,
@@ -261,7 +262,7 @@ def _first_frame(source: Path | bytes, shown: str, index: int) -> Any:
     with open_media(source, name=shown) as container:
         for frame in decode_past_damage(container, container.streams[index]):
             return frame
-        codec = container.streams[index].codec_context.name
+        codec = _codec(container.streams[index])
     raise InvalidMedia(f"{shown}: no frame of picture stream {index} ({codec}) can be decoded; copy or record it again")
 
 
@@ -312,19 +313,23 @@ def _turn(frame: Any) -> tuple[int, bool]:
 
 
 def _sound(stream: Any, tally: _Tally) -> AudioTrack:
-    context = stream.codec_context
+    context = stream.codec_context  # None when no decoder is known
     start = min(tally.pts) if tally.pts else 0
     return AudioTrack(
         index=stream.index,
-        codec=context.codec.canonical_name,
-        sample_rate=context.sample_rate,
-        channels=context.channels,
+        codec=_codec(stream),
+        sample_rate=context.sample_rate if context is not None else 0,
+        channels=context.channels if context is not None else 0,
         language=None if stream.language in (None, "und") else stream.language,
         packets=tally.packets,
         start_seconds=float(start * stream.time_base),
         duration_seconds=float(((tally.end or start) - start) * stream.time_base),
         is_default=bool(stream.disposition & stream.disposition.default),
     )
+
+
+def _codec(stream: Any) -> str:
+    return stream.codec_context.codec.canonical_name if stream.codec_context is not None else UNKNOWN_CODEC
 
 
 def _seconds(stream: Any, tally: _Tally) -> list[float]:

@@ -21,6 +21,7 @@ import av
 
 from vision_bench.errors import InvalidMedia
 from vision_bench.media.chains import as_text, form_steps, sound_steps
+from vision_bench.media.container import display_name
 from vision_bench.media.encoders import Encoder
 from vision_bench.media.exact import Codecs, Source, write_window
 from vision_bench.media.plan import Window
@@ -155,7 +156,7 @@ def _graph(source: Source, parts: list[tuple[Window, Path, bool]]) -> str:
     form = as_text(form_steps(source.video))
     for number, (window, _, with_sound) in enumerate(parts):
         start, end = _edge(source, window.first), _edge(source, window.stop)
-        steps = [f"trim=start={float(start):.6f}:end={float(end):.6f}", form, *_retiming(source, window)]
+        steps = [f"trim=start={float(start):.6f}:end={float(end):.6f}", form, *_retiming(source)]
         lines.append(f"[p{number}]" + ",".join(step for step in steps if step) + f"[v{number}]")
         if with_sound and source.audio is not None:
             origin, stop = (float(source.zero_seconds + at) for at in (window.origin, window.sound_end))
@@ -163,13 +164,12 @@ def _graph(source: Source, parts: list[tuple[Window, Path, bool]]) -> str:
     return ";".join(lines)
 
 
-def _retiming(source: Source, window: Window) -> list[str]:
+def _retiming(source: Source) -> list[str]:
     """A constant rate is counted out anew, so that it stays one; a changing rate keeps its own steps from 0."""
     times = source.times
-    late = times.start_of(window.first) - window.origin
     if times.rate is not None:
-        return [f"settb={times.rate.denominator}/{times.rate.numerator}", f"setpts=N+{round(late * times.rate)}"]
-    return [f"setpts=PTS-STARTPTS+{round(late / times.time_base)}"]
+        return [f"settb={times.rate.denominator}/{times.rate.numerator}", "setpts=N"]
+    return ["setpts=PTS-STARTPTS"]
 
 
 def _picture_options(encoder: Encoder, bitrate: int) -> list[str]:
@@ -201,7 +201,7 @@ def _run(
         if process.returncode:
             words.seek(0)
             said = words.read()[-_KEPT_STDERR_BYTES:].decode("utf-8", "replace").strip().splitlines()
-            reason = " | ".join(said[-3:]) or "without a word"
+            reason = display_name(" | ".join(said[-3:])) or "without a word"
             raise InvalidMedia(f"{name}: ffmpeg ended with status {process.returncode}: {reason}")
 
 

@@ -98,7 +98,6 @@ class Scene:
         """Cut what is missing, remove what no longer belongs, make the black copy, write the manifest."""
         folder = self.job.folder
         self._refuse_another_source()
-        folder.mkdir(parents=True, exist_ok=True)
         self._entries = self._still_good()
         reused, wanted = len(self._entries), len(self.plan.cut)
         self._remove_stale()
@@ -132,7 +131,7 @@ class Scene:
         if self.known is not None and self.known["source"]["name"] != self.job.source.path.name:
             theirs = display_name(self.known["source"]["name"])
             raise InvalidMedia(
-                f"{self.job.source.name}: {self.job.folder} already holds the clips of {theirs}; "
+                f"{self.job.source.name}: {display_name(str(self.job.folder))} already holds the clips of {theirs}; "
                 "rename the source or remove that folder"
             )
 

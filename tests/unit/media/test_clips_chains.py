@@ -75,6 +75,15 @@ def test_sound_starts_at_zero_and_never_drifts() -> None:
 
 
 @pytest.mark.parametrize(
+    ("channels", "layout"), [(1, "mono"), (2, "stereo"), (3, "3.0"), (4, "4.0"), (5, "5.0"), (6, "5.1"), (7, "stereo")]
+)
+def test_sound_always_gets_a_named_layout(channels: int, layout: str) -> None:
+    """AVI and ASF store a count alone, and AAC refuses channels that nobody named."""
+    steps = dict(sound_steps(AudioTrack(1, "pcm_s16le", 48_000, channels, None, 9, 0.0, 9.0), 0.0, 6.0))
+    assert steps["aformat"].endswith(f":channel_layouts={layout}")
+
+
+@pytest.mark.parametrize(
     ("text", "bits"), [("1500k", 1_500_000), ("1.5M", 1_500_000), ("300K", 300_000), ("800000", 800_000)]
 )
 def test_bit_rates(text: str, bits: int) -> None:

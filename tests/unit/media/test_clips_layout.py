@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from vision_bench.errors import UnknownName
 from vision_bench.media.layout import (
     CATEGORIES,
     TARGETS,
+    adhoc_name,
     base_name,
     blackout_folder,
     check_category,
@@ -47,6 +49,24 @@ def test_an_unknown_category_names_the_seven() -> None:
 def test_folder_of_a_source(name: str, base: str) -> None:
     """The name without .mp4; another ending stays; no name leads out of the folder."""
     assert base_name(Path("/any") / name) == base
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("film.mp4", "film"),
+        ("가" * 83 + ".mkv", "가" * 82),
+        ("a" * 255, "a" * 246),
+        ("a" * 245 + "가나.mkv", "a" * 245),
+        ("a" * 242 + "😀.mkv", "a" * 242 + "😀"),
+        ("\udcff" * 250, "\udcff" * 246),
+    ],
+)
+def test_folder_of_a_film_that_was_never_prepared(name: str, kept: str) -> None:
+    """Its name, as much of it in whole characters as fits 255 bytes with the hash behind it."""
+    made = adhoc_name(Path("/any") / name, "0123456789abcdef")
+    assert made == f"{kept}-01234567"
+    assert len(os.fsencode(made)) <= 255
 
 
 def test_clip_names() -> None:
