@@ -28,7 +28,7 @@ def check(schema: Json) -> None:
     """Refuse a schema that no answer could be held to.
 
     Raises:
-        ValueError: not a JSON schema, or a reference that leads nowhere in it or back to itself; the message says which.
+        ValueError: not a JSON schema, or a reference that leads nowhere or back to itself; the message says which.
     """
     if not isinstance(schema.get("$schema", ""), str):
         raise ValueError("its $schema is not text")

@@ -9,21 +9,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import logging
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from vision_bench import stats
 from vision_bench.answers.analysis import Question, default_question
 from vision_bench.answers.body import Options, build
-from vision_bench.client.gateway import DEFAULT_URL
+from vision_bench.client.gateway import DEFAULT_URL, BatchLine
 from vision_bench.client.lines import Job, LineMaker, clip_path
-from vision_bench.client.results import ResultLine, ResultsFile, compact, read_results
+from vision_bench.client.results import ResultLine, ResultsFile, read_results
 from vision_bench.client.sender import Sender, open_sender
-from vision_bench.errors import BrokenStream, ConnectFailed, InvalidMedia, UpstreamError
+from vision_bench.errors import BrokenStream, ConnectFailed, InvalidMedia, VisionBenchError
+from vision_bench.media.container import display_name
+from vision_bench.wire.chat import Json
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_OUT = Path("runs/analysis/results.ndjson")
 DEFAULT_BATCH = 16
@@ -121,6 +126,8 @@ async def analyze(
     Raises:
         ConnectFailed: nobody answered at the start. Lost later, the rest is not attempted and the summary says so.
         HttpFailure: the address answers, but its health check does not.
+        InvalidRequest: another run is writing ``out``, or ``out`` is another kind of file.
+        InvalidSettings: ``out`` cannot be written.
     """
     began = time.monotonic()
     maker = LineMaker(question or default_question(), options or Options())
@@ -128,20 +135,24 @@ async def analyze(
         sender = sender or open_sender(gateway)
         stack.push_async_callback(sender.close)
         await sender.check()
+        file = stack.enter_context(ResultsFile(out))  # locked before it is read: what it answers stays true
         run = _Run(
             maker=maker,
             sender=sender,
+            file=file,
             done=frozenset(_answered(out, maker.fingerprint)),
-            file=stack.enter_context(ResultsFile(out)),
             batch_size=max(1, batch_size),
             on_line=on_line,
             names=_wire_names(clips),
         )
         waiting = iter(clips)
-        async with asyncio.TaskGroup() as lanes:
-            for _ in range(LANES):
-                lanes.create_task(_lane(run, waiting))
-    compact(out)
+        try:
+            async with asyncio.TaskGroup() as lanes:
+                for _ in range(LANES):
+                    lanes.create_task(_lane(run, waiting))
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from failures  # what ended the first lane ended the run
+        file.compact()
     return _summarise(run, out, len(clips), time.monotonic() - began)
 
 
@@ -152,16 +163,24 @@ def analyze_clips(clips: Sequence[Path], **settings: object) -> Summary:
 
 def _answered(out: Path, fingerprint: str) -> Iterator[tuple[str, str]]:
     """(clip, sha256) that ``out`` already answers under the same question and settings."""
-    if out.exists():
-        for line in read_results(out).lines:
-            if line.is_ok and line.fingerprint == fingerprint and line.sha256:
-                yield line.clip, line.sha256
+    for line in read_results(out).lines:
+        if line.is_ok and line.fingerprint == fingerprint and line.sha256:
+            yield line.clip, line.sha256
 
 
 def _wire_names(clips: Sequence[Path]) -> dict[Path, str]:
-    """The clip id of each, or its path where two clips of different folders share an id."""
-    counts = Counter(clip.stem for clip in clips)
-    return {clip: clip.stem if counts[clip.stem] == 1 else clip_path(clip) for clip in clips}
+    """The clip id of each; its path, and then its number too, where clips would share a name. All can be printed."""
+    names: dict[Path, str] = {}
+    spellings: tuple[Callable[[int, Path], str], ...] = (
+        lambda number, clip: display_name(clip.stem),
+        lambda number, clip: display_name(clip_path(clip)),
+        lambda number, clip: f"{display_name(clip_path(clip))}#{number}",
+    )
+    for spelling in spellings:
+        spelled = {clip: spelling(number, clip) for number, clip in enumerate(clips) if clip not in names}
+        counts = Counter([*spelled.values(), *names.values()])
+        names |= {clip: name for clip, name in spelled.items() if counts[name] == 1}
+    return names
 
 
 async def _lane(run: _Run, waiting: Iterator[Path]) -> None:
@@ -196,12 +215,15 @@ def _prepare(run: _Run, clip: Path) -> Job | ResultLine | None:
     """A job; a failed line for a clip that cannot be sent; None for one that is already answered."""
     sha256 = None
     try:
+        if not clip.is_file():
+            raise InvalidMedia(f"{display_name(clip)}: no regular file; name a clip or a folder of clips")
         data = clip.read_bytes()
         sha256 = hashlib.sha256(data).hexdigest()
         if (clip_path(clip), sha256) in run.done:
             return None
         built = build(data, clip.name, run.maker.question, run.maker.options)
-    except (InvalidMedia, OSError) as problem:
+    except Exception as problem:
+        _note(problem, clip)
         return run.maker.unsent(clip, sha256, problem)
     return Job(clip, run.names[clip], sha256, len(data), built)
 
@@ -212,19 +234,44 @@ async def _send(run: _Run, jobs: list[Job]) -> None:
     request_ids = {job.name: f"{token}-{index}" for index, job in enumerate(jobs)}
     waiting = {job.name: job for job in jobs}
     items = [(job.name, job.built.body) for job in jobs]
-    failure: UpstreamError = BrokenStream("the batch held no line for this clip")
-    try:
-        async with contextlib.aclosing(run.sender.send(items, f"{run.maker.fingerprint}-{token}")) as lines:
-            async for line in lines:
-                job = waiting.pop(line.id, None)
-                if job is not None:
-                    run.record(run.maker.judged(job, line, request_ids[line.id]))
-    except ConnectFailed as problem:
-        failure = run.lost = problem
-    except UpstreamError as problem:
-        failure = problem
+    failure: Exception = BrokenStream("the batch held no line for this clip")
+    async with contextlib.aclosing(_received(run, items, f"{run.maker.fingerprint}-{token}")) as lines:
+        async for line in lines:
+            if isinstance(line, Exception):
+                failure = line
+            elif line.id in waiting:
+                run.record(_judge(run, waiting.pop(line.id), line, request_ids[line.id]))
+    if isinstance(failure, ConnectFailed):
+        run.lost = failure
     for name, job in waiting.items():
         run.record(run.maker.failed(job, failure, request_ids[name]))
+
+
+async def _received(
+    run: _Run, items: Sequence[tuple[str, Json]], request_id: str
+) -> AsyncGenerator[BatchLine | Exception, None]:
+    """The batch's lines, and at last what it failed of: whatever that is, it costs only the clips without a line."""
+    try:
+        async with contextlib.aclosing(run.sender.send(items, request_id)) as lines:
+            async for line in lines:
+                yield line
+    except Exception as problem:
+        _note(problem, request_id)
+        yield problem
+
+
+def _judge(run: _Run, job: Job, line: BatchLine, request_id: str) -> ResultLine:
+    try:
+        return run.maker.judged(job, line, request_id)
+    except Exception as problem:
+        _note(problem, job.clip)
+        return run.maker.failed(job, problem, request_id)
+
+
+def _note(problem: Exception, of: Path | str) -> None:
+    """A failure that nobody foresaw becomes a line like any other; where it came from is told here."""
+    if not isinstance(problem, VisionBenchError | OSError):
+        logger.error("%s: unexpected failure; the run goes on", display_name(of), exc_info=problem)
 
 
 def _summarise(run: _Run, out: Path, clips: int, elapsed_seconds: float) -> Summary:

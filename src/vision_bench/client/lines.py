@@ -13,7 +13,7 @@ from vision_bench.answers.validate import validate
 from vision_bench.client.gateway import BatchLine
 from vision_bench.client.results import ResultLine
 from vision_bench.client.traps import with_remedy
-from vision_bench.errors import HttpFailure, InvalidMedia, UpstreamError
+from vision_bench.errors import HttpFailure, InvalidMedia, VisionBenchError
 from vision_bench.wire.chat import read_reply
 
 NO_ANSWER = "no_answer"
@@ -36,7 +36,20 @@ class Job:
 
 def clip_path(clip: Path) -> str:
     """How a clip is written in the results: as given, with forward slashes; bytes that are no text become ``?``."""
-    return os.path.normpath(clip).replace(os.sep, "/").encode(errors="replace").decode()
+    return _as_text(os.path.normpath(clip).replace(os.sep, "/"))
+
+
+def _as_text(name: str) -> str:
+    return name.encode(errors="replace").decode()
+
+
+def _outcome(problem: Exception) -> str:
+    """The one word for a failure; ``error`` for one that nobody foresaw."""
+    return problem.outcome if isinstance(problem, VisionBenchError) else VisionBenchError.outcome
+
+
+def _reason(problem: Exception) -> str:
+    return str(problem) if isinstance(problem, VisionBenchError) else f"{type(problem).__name__}: {problem}"
 
 
 class LineMaker:
@@ -54,15 +67,15 @@ class LineMaker:
         """The line of a file that cannot be sent."""
         return ResultLine(
             clip=clip_path(clip),
-            clip_id=clip.stem,
+            clip_id=_as_text(clip.stem),
             sha256=sha256,
             model=self.options.model,
             fps=self.options.wire_fps,
             use_audio_in_video=False,
             status=None,
-            outcome=InvalidMedia.outcome,
+            outcome=InvalidMedia.outcome if isinstance(problem, OSError) else _outcome(problem),
             result=None,
-            error=str(problem),
+            error=_reason(problem),
             raw=None,
             warnings=(),
             elapsed_ms=None,
@@ -70,13 +83,13 @@ class LineMaker:
             request_id=f"{self.fingerprint}-unsent",
         )
 
-    def failed(self, job: Job, failure: UpstreamError, request_id: str) -> ResultLine:
-        """The line of a clip whose whole batch failed."""
+    def failed(self, job: Job, failure: Exception, request_id: str) -> ResultLine:
+        """The line of a clip that was lost to ``failure``: of its whole batch, or in reading its answer."""
         return replace(
             self._sent(job, request_id),
             status=failure.status if isinstance(failure, HttpFailure) else None,
-            outcome=failure.outcome,
-            error=with_remedy(str(failure)),
+            outcome=_outcome(failure),
+            error=with_remedy(_reason(failure)),
         )
 
     def judged(self, job: Job, line: BatchLine, request_id: str) -> ResultLine:
@@ -107,7 +120,7 @@ class LineMaker:
         """What is known of a clip once it has been sent."""
         return ResultLine(
             clip=clip_path(job.clip),
-            clip_id=job.clip.stem,
+            clip_id=_as_text(job.clip.stem),
             sha256=job.sha256,
             model=self.options.model,
             fps=self.options.wire_fps,

@@ -1,21 +1,23 @@
 """``results.ndjson``: one line a clip, appended as answers come, readable after any crash.
 
-A run that asks again appends; for each clip and question the last line counts. `compact` leaves only those.
+A run that asks again appends; for each clip and question the last line counts. `ResultsFile.compact` leaves only those.
+One run at a time writes a file: it holds the system's lock on it, which ends with the process however that ends.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
+import fcntl
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
-from vision_bench.errors import InvalidRequest
+from vision_bench.errors import InvalidRequest, InvalidSettings
 from vision_bench.wire.ndjson import dump_line
+from vision_bench.wire.shapes import MAX_DEPTH, is_count, parse_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +69,50 @@ _START = b'{"clip":'
 _FIELDS = tuple(field.name for field in fields(ResultLine))
 
 
-def read_line(record: dict[str, Any]) -> ResultLine:
+_DEPTH = MAX_DEPTH + 2
+"""Of a line: an answer lies within the line's own object, and perhaps under ``value``."""
+
+
+def _is_amount(value: object) -> bool:
+    """A number that can be drawn and summed."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_usage(value: object) -> bool:
+    return isinstance(value, dict) and all(map(is_count, (value.get("prompt_tokens"), value.get("completion_tokens"))))
+
+
+_CHECKS: dict[str, Callable[[object], bool]] = {
+    **{name: lambda value: isinstance(value, str) for name in _FIELDS},
+    "fps": _is_amount,
+    "use_audio_in_video": lambda value: isinstance(value, bool),
+    "status": is_count,
+    "result": lambda value: isinstance(value, dict),
+    "warnings": _is_texts,
+    "elapsed_ms": _is_amount,
+    "usage": _is_usage,
+}
+"""What a field that is there must be; text unless said otherwise."""
+
+
+def read_line(record: object) -> ResultLine:
     """A line's object. A field that is not there is None; one that is not known is left out.
 
     Raises:
-        ValueError: no ``clip`` or no ``outcome``: the line is of another kind.
+        ValueError: no ``clip`` or no ``outcome``, or a field of another type: the line is of another kind.
     """
-    if not isinstance(record.get("clip"), str) or not isinstance(record.get("outcome"), str):
+    if not isinstance(record, dict) or record.get("clip") is None or record.get("outcome") is None:
         raise ValueError("not a line of an analysis: it has no 'clip' and 'outcome'")
     values: dict[str, Any] = {name: record.get(name) for name in _FIELDS}
+    for name, value in values.items():
+        if value is not None and not _CHECKS[name](value):
+            raise ValueError(f"not a line of an analysis: its {name!r} is no such thing")
     values["clip_id"] = values["clip_id"] or Path(record["clip"]).stem
-    values["warnings"] = tuple(map(str, values["warnings"] or ()))
+    values["warnings"] = tuple(values["warnings"] or ())
     values["use_audio_in_video"] = bool(values["use_audio_in_video"])
     values["model"] = values["model"] or ""
     return ResultLine(**values)
@@ -95,9 +130,11 @@ def read_results(path: Path) -> Results:
     """Read a results file. Half a last line, or damage in the middle, costs only the lines it hit.
 
     Raises:
-        InvalidRequest: the file cannot be opened.
+        InvalidRequest: the file cannot be opened, or is no regular file.
     """
     try:
+        if path.exists() and not path.is_file():  # a pipe or a device may never end
+            raise InvalidRequest(f"{path} is no regular file; name a results file")
         data = path.read_bytes()
     except OSError as problem:
         raise InvalidRequest(f"cannot read results file {path}: {problem}") from problem
@@ -107,8 +144,8 @@ def read_results(path: Path) -> Results:
         if not raw.strip():
             continue
         try:
-            line = read_line(json.loads(raw))
-        except (ValueError, AttributeError):
+            line = read_line(parse_json(raw, max_depth=_DEPTH))
+        except ValueError:
             unreadable += 1
             continue
         latest[line.clip, line.fingerprint] = line
@@ -116,23 +153,45 @@ def read_results(path: Path) -> Results:
 
 
 class ResultsFile:
-    """Appends lines; each is handed to the operating system before `append` returns.
+    """Appends lines; each is handed to the operating system before `append` returns. Locks the file until closed.
 
     Raises:
-        InvalidRequest: the file is there and holds something else.
+        InvalidRequest: the file is there and holds something else, or another run is writing it.
+        InvalidSettings: the file cannot be written; `append` and `compact` too.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists():
-            _mend_end(path)
-        self._file = path.open("ab")
+        with _writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists() and not path.is_file():
+                raise InvalidRequest(f"{path} is no regular file; name another with --out")
+            self._file = _open_locked(path)
+            try:
+                _mend_end(path)
+            except BaseException:
+                self._file.close()
+                raise
 
     def append(self, line: ResultLine) -> None:
         """Write one line in one go."""
-        self._file.write(dump_line(asdict(line)))
-        self._file.flush()
+        waiting = memoryview(dump_line(asdict(line)))
+        with _writing(self._path):
+            while waiting:
+                waiting = waiting[self._file.write(waiting) :]
+
+    def compact(self) -> None:
+        """Leave one line a clip and question: the last. The file is replaced whole or not at all.
+
+        A file with lines that cannot be read is left as it is: they may be worth a look.
+        """
+        results = read_results(self._path)
+        if results.unreadable or self._path.read_bytes().count(b"\n") == len(results.lines):
+            return
+        with _writing(self._path), _replacing(self._path, results.lines) as temporary:
+            compacted = _open_locked(temporary)  # before it has the name: no other run can come between
+        self._file.close()
+        self._file = compacted
 
     def __enter__(self) -> Self:
         return self
@@ -141,27 +200,57 @@ class ResultsFile:
         self._file.close()
 
 
-def compact(path: Path) -> None:
-    """Leave one line a clip and question: the last. The file is replaced whole or not at all.
-
-    A file with lines that cannot be read is left as it is: they may be worth a look.
-    """
-    results = read_results(path)
-    if results.unreadable or path.read_bytes().count(b"\n") == len(results.lines):
-        return
-    write_results(path, results.lines)
-
-
 def write_results(path: Path, lines: Iterable[ResultLine]) -> None:
     """Write a whole results file under a temporary name, then move it into place."""
+    with _replacing(path, lines):
+        pass
+
+
+@contextlib.contextmanager
+def _replacing(path: Path, lines: Iterable[ResultLine]) -> Iterator[Path]:
+    """The new file under its temporary name, complete; it takes ``path`` when the block ends well."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
             file.writelines(dump_line(asdict(line)) for line in lines)
+        yield temporary
         temporary.replace(path)
     finally:
         with contextlib.suppress(FileNotFoundError):
             temporary.unlink()
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """What the system says against writing ``path``, as an error of ours."""
+    try:
+        yield
+    except OSError as problem:
+        place = problem.filename or path
+        raise InvalidSettings(
+            f"cannot write results file {path} ({place}: {problem.strerror or problem}); free it, or give another --out"
+        ) from problem
+
+
+def _open_locked(path: Path) -> BinaryIO:
+    """``path`` opened to append, unbuffered, and locked until it is closed."""
+    while True:
+        file = path.open("ab", buffering=0)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return file
+        except BlockingIOError as problem:
+            file.close()
+            raise InvalidRequest(
+                f"another run is writing {path}; wait until it has ended, or name another file with --out"
+            ) from problem
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            file.close()
+            raise
+        file.close()  # it was compacted or removed between the two calls: what has the name now is another file
 
 
 def _mend_end(path: Path) -> None:
@@ -174,7 +263,7 @@ def _mend_end(path: Path) -> None:
     if not last:
         return
     try:
-        json.loads(last)
+        parse_json(last, max_depth=_DEPTH)
     except ValueError:
         with path.open("r+b") as file:
             file.truncate(len(whole) + len(newline))

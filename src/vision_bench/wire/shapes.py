@@ -14,19 +14,21 @@ MAX_DEPTH = 64
 TOKEN_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
-def parse_json(text: str | bytes, *, parse_constant: Callable[[str], Any] | None = None) -> Any:
+def parse_json(
+    text: str | bytes, *, max_depth: int = MAX_DEPTH, parse_constant: Callable[[str], Any] | None = None
+) -> Any:
     """The value that ``text`` holds. Python's parser also takes the NaN and Infinity that some servers send.
 
     Raises:
-        ValueError: not JSON, or nested deeper than `MAX_DEPTH`.
+        ValueError: not JSON, or nested deeper than ``max_depth``.
     """
-    too_deep = f"nested deeper than {MAX_DEPTH} levels"
+    too_deep = f"nested deeper than {max_depth} levels"
     try:
         value = json.loads(text, parse_constant=parse_constant)
     except RecursionError as problem:
         raise ValueError(too_deep) from problem
     level = [value]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(max_depth + 1):
         level = [child for parent in level for child in _children(parent)]
         if not level:
             return value
