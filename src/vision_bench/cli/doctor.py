@@ -13,7 +13,7 @@ import click
 def command(*, target: str | None, model: str, api_key: str | None, as_json: bool) -> int:
     """Say what this machine, and the server at URL, can and cannot do; each gap with its remedy.
 
-    Exit status: 0 nothing stands in the way; 3 something does.
+    Exit status: 0 nothing stands in the way; 2 URL is no address; 3 something stands in the way.
     """
     import asyncio
     import json
@@ -26,6 +26,11 @@ def command(*, target: str | None, model: str, api_key: str | None, as_json: boo
 
     from vision_bench.cli.console import bar
     from vision_bench.client.doctor import check_machine, check_target
+    from vision_bench.media.container import display_name
+
+    def cell(text: str | None) -> str:
+        """What a server said may hold anything; a terminal does not take everything."""
+        return escape(display_name(text or ""))
 
     with bar("look around"):
         checks = check_machine()
@@ -41,6 +46,6 @@ def command(*, target: str | None, model: str, api_key: str | None, as_json: boo
             table.add_column(title, overflow="fold")
         for check in checks:
             state = f"[{colours[check.state]}]{check.state}[/]"
-            table.add_row(state, escape(check.name), escape(check.detail), escape(check.remedy or ""))
+            table.add_row(state, cell(check.name), cell(check.detail), cell(check.remedy))
         Console(width=None if sys.stdout.isatty() else 120).print(table)
     return 0 if is_healthy else 3

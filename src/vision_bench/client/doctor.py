@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 
 from vision_bench.answers.analysis import analysis_schema
+from vision_bench.client.address import bearer, check_address
 from vision_bench.client.traps import find_trap, with_remedy
 from vision_bench.errors import MissingExtra, VisionBenchError
 from vision_bench.media.broadcast.fonts import find_font
@@ -21,6 +21,7 @@ from vision_bench.media.broadcast.speech import find_espeak
 from vision_bench.media.encoders import choose_encoder
 from vision_bench.wire.chat import chat_body, error_message, json_schema_format, read_reply, user_message
 from vision_bench.wire.models import read_models
+from vision_bench.wire.shapes import parse_json
 
 State = Literal["ok", "missing", "fail", "note"]
 
@@ -103,6 +104,9 @@ async def check_target(
     Args:
         url: a gateway's root, or a model server's root or ``/v1`` address.
         transport: a stand-in for the network, for tests.
+
+    Raises:
+        InvalidRequest: ``url`` is no address.
     """
     async with _probe(url, api_key, transport) as probe:
         reached = await probe.find_kind()
@@ -115,12 +119,11 @@ async def check_target(
 async def _probe(
     url: str, api_key: str | None, transport: httpx.AsyncBaseTransport | None
 ) -> AsyncIterator[_TargetProbe]:
-    parts = urlsplit(url if "//" in url else f"http://{url}")
+    parts = urlsplit(check_address(url if "//" in url else f"http://{url}"))
     path = parts.path.rstrip("/").removesuffix("/chat/completions").removesuffix("/v1")
-    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     async with httpx.AsyncClient(
         base_url=urlunsplit((parts.scheme, parts.netloc, path, "", "")),
-        headers=headers,
+        headers=bearer(api_key),
         timeout=httpx.Timeout(_TIMEOUT_SECONDS, connect=5.0),
         transport=transport,
         trust_env=False,
@@ -205,7 +208,7 @@ class _TargetProbe:
 
     def _judge(self, name: str, response: httpx.Response) -> Check:
         try:
-            reply = read_reply(json.loads(response.content))
+            reply = read_reply(parse_json(response.content))
         except ValueError as problem:
             return Check(name, "fail", f"HTTP 200 without an answer: {with_remedy(str(problem))[:300]}")
         tokens = (reply.usage or {}).get("completion_tokens")
@@ -215,7 +218,7 @@ class _TargetProbe:
         """The JSON of a GET; None when there is none."""
         try:
             response = await self._http.get(path)
-            return response.json() if response.is_success else None
+            return parse_json(response.content) if response.is_success else None
         except (httpx.HTTPError, ValueError):
             return None
 

@@ -19,10 +19,12 @@ from typing import Self
 
 import httpx
 
+from vision_bench.client.address import bearer, check_address
 from vision_bench.client.retry import RETRIED_STATUSES, RetryBudget, RetryPolicy, read_retry_after
 from vision_bench.errors import BrokenStream, ConnectFailed, HttpFailure, InvalidRequest, UpstreamTimeout
 from vision_bench.wire import ndjson, sse
 from vision_bench.wire.chat import Delta, Json, Reply, StreamReader, error_message, read_reply
+from vision_bench.wire.shapes import is_count, parse_json
 
 DEFAULT_URL = "http://127.0.0.1:8001"
 DEFAULT_TIMEOUT_SECONDS = 930.0
@@ -114,9 +116,7 @@ class GatewayClient:
         draw: random.Random | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        self.url = url.rstrip("/")
-        if not self.url.startswith(("http://", "https://")):
-            raise InvalidRequest(f"gateway address {url!r} is no URL; give one such as {DEFAULT_URL}")
+        self.url = check_address(url).rstrip("/")
         self._policy = policy or RetryPolicy()
         self._budget = budget or RetryBudget()
         self._chat_path = chat_path
@@ -128,7 +128,7 @@ class GatewayClient:
             timeout=httpx.Timeout(timeout_seconds, connect=_CONNECT_SECONDS, pool=None),
             limits=_LIMITS,
             transport=transport,
-            headers={"Authorization": f"Bearer {api_key}"} if api_key else None,
+            headers=bearer(api_key),
             trust_env=False,  # a proxy variable must not send clips of a loopback test elsewhere
         )
 
@@ -200,23 +200,27 @@ class GatewayClient:
         cancel the rest.
 
         Raises:
-            As `chat`; BrokenStream also when the stream ends before every item has had its line (those that came have
-            been given), or holds a line that is none.
+            As `chat`; BrokenStream also when the stream ends before every item has had its line, or held a line that is
+            none: raised at the end, when all that can be read has been given.
         """
         content = await asyncio.to_thread(encode_body, {"items": [{"id": name, "body": body} for name, body in items]})
         splitter, seen = ndjson.LineSplitter(), 0
+        unreadable: BrokenStream | None = None
         async with self._post(self._batch_path, content, request_id) as response:
             if _media_type(response) != ndjson.MEDIA_TYPE:
                 detail = error_message(await response.aread())[:200]
                 raise BrokenStream(f"asked for a batch, got {_media_type(response) or 'no type'}: {detail}")
             with _transport_errors(self.url):
-                async for chunk in response.aiter_bytes():
-                    for line in splitter.feed(chunk):
-                        yield _read_line(line)
-                        seen += 1
-            for line in splitter.close():
-                yield _read_line(line)
-                seen += 1
+                async for raw in _lines(response, splitter):
+                    try:
+                        line = _read_line(raw)
+                    except BrokenStream as problem:
+                        unreadable = problem
+                        continue
+                    yield line
+                    seen += 1
+        if unreadable is not None:
+            raise unreadable
         if seen < len(items):
             raise BrokenStream(f"the batch ended after {seen} of {len(items)} lines")
 
@@ -280,11 +284,19 @@ def _failure(response: httpx.Response) -> HttpFailure:
     return HttpFailure(response.status_code, error_message(body), body=body, retry_after_seconds=retry_after)
 
 
+async def _lines(response: httpx.Response, splitter: ndjson.LineSplitter) -> AsyncIterator[bytes]:
+    async for chunk in response.aiter_bytes():
+        for line in splitter.feed(chunk):
+            yield line
+    for line in splitter.close():
+        yield line
+
+
 def _read_answer(response: httpx.Response, data: bytes) -> Json:
     if _media_type(response) == sse.MEDIA_TYPE:
         raise BrokenStream("asked for one JSON answer, got an event stream")
     try:
-        parsed = json.loads(data)
+        parsed = parse_json(data)
     except ValueError as problem:
         what = f"HTTP 200 that is not JSON: {data[:100].decode(errors='replace')}" if data.strip() else "empty HTTP 200"
         raise BrokenStream(what) from problem
@@ -295,18 +307,15 @@ def _read_answer(response: httpx.Response, data: bytes) -> Json:
 
 def _read_line(line: bytes) -> BatchLine:
     try:
-        record = json.loads(line)
-        return BatchLine(
-            id=record["id"],
-            status=int(record["status"]),
-            elapsed_ms=record.get("elapsed_ms"),
-            body=record.get("body"),
-            error=None if record.get("error") is None else error_message(record["error"]),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        record = parse_json(line)
+        name, status, elapsed_ms, error = (record.get(key) for key in ("id", "status", "elapsed_ms", "error"))
+        if not (isinstance(name, str) and isinstance(status, int) and is_count(elapsed_ms)):
+            raise ValueError("its id, status or elapsed_ms is not of its kind")
+    except (ValueError, AttributeError) as problem:
         raise BrokenStream(
             f"a batch line cannot be read ({problem}): {line[:100].decode(errors='replace')}"
         ) from problem
+    return BatchLine(name, status, elapsed_ms, record.get("body"), None if error is None else error_message(error))
 
 
 def encode_body(body: Json) -> bytes:
@@ -317,7 +326,7 @@ def encode_body(body: Json) -> bytes:
     """
     try:
         return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    except (TypeError, ValueError) as problem:
+    except (TypeError, ValueError, RecursionError) as problem:
         raise InvalidRequest(f"the body cannot be written as JSON: {problem}") from problem
 
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 from urllib.parse import urlsplit, urlunsplit
 
+from vision_bench.client.address import check_address
 from vision_bench.client.gateway import DEFAULT_TIMEOUT_SECONDS, BatchLine, GatewayClient
 from vision_bench.errors import HttpFailure, UpstreamError
 from vision_bench.wire.chat import Json
@@ -107,8 +108,12 @@ def open_sender(
     api_key: str | None = None,
     concurrency: int = 4,
 ) -> Sender:
-    """The sender that fits ``url``: the gateway's root gets batches, an address with ``/v1`` in its path gets chats."""
-    parts = urlsplit(url)
+    """The sender that fits ``url``: the gateway's root gets batches, an address with ``/v1`` in its path gets chats.
+
+    Raises:
+        InvalidRequest: ``url`` is no address.
+    """
+    parts = urlsplit(check_address(url))
     path = parts.path.rstrip("/")
     base = path.removesuffix("/chat/completions")
     if not base.endswith("/v1"):

@@ -236,6 +236,27 @@ async def test_a_batch_that_loses_lines_says_so(response: httpx.Response, says: 
                 pass
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b"[" * 5000,
+        b"[1]",
+        b'{"id": ["a"], "status": 200}',
+        b'{"id": "a", "status": 1e999}',
+        b'{"id": "a", "status": 200, "elapsed_ms": "fast"}',
+    ],
+)
+async def test_a_line_that_cannot_be_read_costs_no_other_line(odd: bytes) -> None:
+    """The batch's failure is raised when the rest has been given."""
+    good = json.dumps({"id": "b", "status": 200, "elapsed_ms": 1, "body": GOOD}).encode()
+    found: set[str] = set()
+    async with Net(lines(tail=odd + b"\n" + good)).client() as client:
+        with pytest.raises(BrokenStream, match="cannot be read"):
+            async for line in client.batch([("a", BODY), ("b", BODY)]):
+                found.add(line.id)
+    assert found == {"b"}
+
+
 async def test_leaving_a_batch_early_closes_the_connection() -> None:
     """That is what makes the gateway cancel the rest."""
     closed: list[bool] = []
@@ -267,7 +288,7 @@ async def test_what_cannot_be_sent_is_refused_before_it_is() -> None:
         with pytest.raises(InvalidRequest, match="stream_chat"):
             await client.chat(BODY | {"stream": True})
     assert net.requests == []
-    with pytest.raises(InvalidRequest, match="no URL"):
+    with pytest.raises(InvalidRequest, match="no address"):
         GatewayClient("localhost:8001")
 
 
