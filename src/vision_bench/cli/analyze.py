@@ -102,19 +102,27 @@ def _find(paths: tuple[Path, ...], flags: dict[str, Any]) -> list[Path]:
 
     from vision_bench.cli.console import bar
     from vision_bench.client.sources import find_clips
+    from vision_bench.errors import InvalidSettings
     from vision_bench.media.clips import cut_whole
+    from vision_bench.media.container import display_name
 
     def cut(film: Path) -> list[Path]:
-        with bar(f"cut {film.name}") as step:
-            length = Fraction(flags["length"])
-            made = cut_whole(
-                film,
-                data_dir=flags["data_dir"],
-                length=length,
-                progress=lambda ready, wanted: step(0, completed=ready, total=wanted),
-            )
-        for problem in made.failed:
-            click.echo(problem, err=True)
+        try:
+            with bar(f"cut {display_name(film)}") as step:
+                made = cut_whole(
+                    film,
+                    data_dir=flags["data_dir"],
+                    length=Fraction(flags["length"]),
+                    progress=lambda ready, wanted: step(0, completed=ready, total=wanted),
+                )
+        except OSError as problem:
+            place = display_name(str(problem.filename or flags["data_dir"]))
+            raise InvalidSettings(
+                f"cannot cut {display_name(film)} ({place}: {problem.strerror or problem}); free it, give another "
+                "--data-dir, or send files as they are with --no-cut"
+            ) from problem
+        for failure in made.failed:
+            click.echo(failure, err=True)
         return made.paths
 
     return find_clips(paths, length_seconds=flags["length"], cut=None if flags["no_cut"] else cut)
@@ -165,6 +173,7 @@ def _analyze(clips: list[Path], question: Question, options: Options, flags: dic
 
 def _show_summary(summary: Summary) -> None:
     from vision_bench.cli.console import print_table, shown_ms
+    from vision_bench.media.container import display_name
 
     latency = summary.latency_ms
     rows = [
@@ -176,7 +185,7 @@ def _show_summary(summary: Summary) -> None:
         ("latency p99", shown_ms(latency.p99, latency.count)),
         ("tokens", f"{summary.prompt_tokens:,} prompt, {summary.completion_tokens:,} completion"),
         ("wall time", f"{summary.elapsed_seconds:.1f} s"),
-        ("results", str(summary.out)),
+        ("results", display_name(str(summary.out))),
     ]
     if summary.not_attempted:
         rows.insert(2, ("  not attempted", f"{summary.not_attempted} (the gateway was lost; run the command again)"))
@@ -191,7 +200,7 @@ def _estimate(clips: list[Path], question: Question, options: Options, flags: di
     from vision_bench.client.estimate import estimate
     from vision_bench.client.results import read_results
 
-    earlier = read_results(flags["out"]) if flags["out"].exists() else None
+    earlier = read_results(flags["out"]) if flags["out"].is_file() else None
     with bar("estimate", len(clips)) as step:
         cost = estimate(clips, question, options, earlier=earlier, on_clip=step)
     if flags["as_json"]:

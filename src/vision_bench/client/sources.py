@@ -28,7 +28,7 @@ def find_clips(
         cut: makes clips of a film, or of a file that is not MP4; None sends files as they are.
 
     Raises:
-        InvalidRequest: a path that does not exist.
+        InvalidRequest: a path that does not exist, or is neither a file nor a folder.
         InvalidMedia: a film that cannot be cut.
     """
     clips: dict[Path, Path] = {}
@@ -43,8 +43,10 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
         if path.is_dir():
             found = (file for file in path.rglob("*") if file.suffix.lower() == ".mp4" and file.is_file())
             yield from sorted(file for file in found if not file.name.startswith("."))  # a dot: still being written
-        elif path.exists():
+        elif path.is_file():
             yield path
+        elif path.exists():  # a pipe or a device may never end
+            raise InvalidRequest(f"{path} is no regular file; name a clip, a film or a folder of clips")
         else:
             raise InvalidRequest(f"no such file or folder: {path}")
 
@@ -57,5 +59,5 @@ def _is_uncut(file: Path, length_seconds: float) -> bool:
         return False
     try:
         return probe(file).duration_seconds > length_seconds + SLACK_SECONDS
-    except InvalidMedia:
+    except (InvalidMedia, OSError):
         return False
