@@ -43,6 +43,7 @@ def command(
     from datetime import datetime
 
     from vision_bench.cli.console import bar
+    from vision_bench.media.container import display_name
     from vision_bench.report.page import load_run, render, write_page
 
     run = load_run(source, extras=dict(_named_file(extra) for extra in extras))
@@ -65,7 +66,7 @@ def command(
             )
         )
     else:
-        click.echo(f"{target} ({len(run.results.lines)} clips)")
+        click.echo(f"{display_name(str(target))} ({len(run.results.lines)} clips)")
 
 
 def _named_file(extra: str) -> tuple[str, Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -129,7 +130,8 @@ def find_clip(clip: str, clips_dir: Path | None, beside: Path | None) -> Path | 
         candidates = [clips_dir.joinpath(*parts[start:]) for start in range(int(path.is_absolute()), len(parts))]
     elif beside is not None and not path.is_absolute():
         candidates.append(beside / path)
-    return next((candidate for candidate in candidates if candidate.is_file()), None)
+    # os.path, unlike Path before 3.14, takes a name too long or a folder without permission for no file.
+    return next((candidate for candidate in candidates if os.path.isfile(candidate)), None)  # noqa: PTH113
 
 
 def _tokens(line: ResultLine, name: str) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -13,9 +14,10 @@ from typing import Any
 import jinja2
 
 from vision_bench.client.results import Results, read_results
-from vision_bench.errors import InvalidRequest
+from vision_bench.errors import InvalidRequest, InvalidSettings
 from vision_bench.report.charts import anchor, latency_strip, race
 from vision_bench.report.clips import make_cards, total
+from vision_bench.wire.shapes import parse_json
 
 RESULTS_NAME = "results.ndjson"
 API_CHECK_NAME = "api_check.json"
@@ -73,14 +75,16 @@ def render(
         made_at: when, as the page says.
         credits: lines that name the makers of what is shown.
         with_media: False leaves pictures out.
+
+    Raises:
+        InvalidRequest: an experiment's file has another shape than the experiment writes.
     """
     cards = make_cards(run.results, clips_dir=clips_dir, beside=run.folder, with_pictures=with_media, on_card=on_card)
     totals = total(cards)
     batch = run.batch or {}
-    return (
-        _environment()
-        .get_template("report.html.j2")
-        .render(
+    template = _environment().get_template("report.html.j2")
+    try:
+        return template.render(
             title=title or f"{run.name}: clip analysis",
             made_at=made_at,
             run=run,
@@ -94,18 +98,34 @@ def render(
             with_media=with_media,
             pictures=sum(card.picture is not None for card in cards),
         )
-    )
+    except (jinja2.UndefinedError, TypeError, ValueError, AttributeError, ArithmeticError) as problem:
+        if run.batch is None and run.api_check is None:  # result lines and extras are of any shape that draws
+            raise
+        raise InvalidRequest(
+            f"{API_CHECK_NAME} or {BATCH_NAME} in {run.folder} is not what the experiments write ({problem}); "
+            "run the experiment again, or name the results file alone"
+        ) from problem
 
 
 def write_page(path: Path, html: str) -> None:
-    """Put the page in place whole: under a temporary name first, then moved."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Put the page in place whole: under a temporary name first, then moved.
+
+    Raises:
+        InvalidSettings: it cannot be written there.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_text(html, "utf-8", errors="replace")  # half of an emoji is no reason to lose a page
         temporary.replace(path)
+    except OSError as problem:
+        raise InvalidSettings(
+            f"cannot write page {path} ({problem.filename or path}: {problem.strerror or problem}); "
+            "free it, or give another --out"
+        ) from problem
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
 
 
 def _environment() -> jinja2.Environment:
@@ -137,7 +157,7 @@ def _pretty(value: object) -> str:
 
 def _read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text("utf-8"))
+        return parse_json(path.read_text("utf-8"))
     except (OSError, ValueError) as problem:
         raise InvalidRequest(f"{path} cannot be read as JSON: {problem}") from problem
 

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.report.lines import GOOD
 
 from vision_bench.client.results import ResultLine, Results, write_results
-from vision_bench.errors import InvalidRequest
+from vision_bench.errors import InvalidRequest, InvalidSettings
 from vision_bench.report.page import Run, load_run, render, write_page
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
@@ -163,3 +163,38 @@ def test_a_line_read_back_draws_the_same_page(tmp_path: Path) -> None:
     """The file holds all that the page needs."""
     write_results(tmp_path / "results.ndjson", [GOOD])
     assert asdict(load_run(tmp_path).results.lines[0]) == asdict(GOOD)
+
+
+@pytest.mark.parametrize("place", ["file/report.html", "folder", "x" * 300])
+def test_a_page_that_cannot_be_written_is_named_with_the_way_out(tmp_path: Path, place: str) -> None:
+    """And nothing half written stays."""
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InvalidSettings, match=r"cannot write page .*--out"):
+        write_page(tmp_path / place, "<p>")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["file", "folder"]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"batch": {"sequential_ms": "slow", "batch_ms": 1}},
+        {"batch": {"ratio": "x"}},
+        {"batch": {"ratio": 1, "lines": [5]}},
+        {"api_check": {"rows": 5}},
+        {"api_check": {"rows": [{}]}},
+    ],
+)
+def test_experiments_of_another_shape_are_named(files: dict[str, object]) -> None:
+    """One clear error, not a traceback of the template."""
+    with pytest.raises(InvalidRequest, match="run the experiment again"):
+        page(**files)
+
+
+def test_lines_of_other_types_are_counted_on_the_page(tmp_path: Path) -> None:
+    """They are left out, and the page says so; a clip's odd name is only a card without a picture."""
+    odd = [{"usage": "x"}, {"model": ["a"]}, {"elapsed_ms": "fast"}, {"warnings": 5}, {"result": "str"}]
+    records = [asdict(GOOD) | change for change in [*odd, {"clip": "x" * 5000}, {"clip": "\0"}]]
+    (tmp_path / "results.ndjson").write_text("".join(json.dumps(record) + "\n" for record in records))
+    html = render(load_run(tmp_path), made_at=NOW)
+    assert "5 lines of the results file could not be read" in html and html.count("<article") == 2
