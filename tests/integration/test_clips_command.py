@@ -110,6 +110,23 @@ def test_a_folder_that_cannot_be_made_ends_with_4(film: Path, tmp_path: Path) ->
     assert "Traceback" not in done.stderr
 
 
+def test_a_second_run_on_one_scene_is_refused_while_the_first_cuts(film: Path, tmp_path: Path) -> None:
+    """Exit 4 and the folder's name; a first run that was killed holds nothing."""
+    folder = tmp_path / "data/clips/docu/film"
+    hold = "import sys, time; from pathlib import Path; from vision_bench.media.lock import only_run_in\n"
+    hold += "with only_run_in(Path(sys.argv[1])): print(flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", hold, str(folder)], stdout=subprocess.PIPE) as first:
+        assert first.stdout is not None
+        first.stdout.readline()
+        arguments = (film, "--category", "docu", "--start", 0, "--end", 6, "--no-blackout")
+        done = prepare(*arguments, cwd=tmp_path)
+        assert list(folder.iterdir()) == []
+        first.kill()
+    assert done.returncode == 4
+    assert "another prepare is cutting into data/clips/docu/film; wait for it" in done.stderr
+    assert prepare(*arguments, cwd=tmp_path).returncode == 0
+
+
 def test_all_targets_skip_what_is_missing_and_go_on_past_what_is_broken(film: Path, tmp_path: Path) -> None:
     """One good source, one broken, five missing: the good one is made, each of the others is named, exit 3."""
     for category, name in (("docu", "docu.mp4"), ("esports", "lol.mp4")):

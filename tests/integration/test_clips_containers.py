@@ -139,3 +139,36 @@ def test_the_longest_name_is_cut_whole(shop: Workshop, tmp_path: Path) -> None:
     for use in (lambda path: cut_whole(path, data_dir=tmp_path / "data"), probe):
         with pytest.raises(InvalidMedia, match="no such file"):
             use(tmp_path / ("가" * 90))
+
+
+def test_a_film_that_may_not_be_read_is_said(shop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name, the system's reason and what to check, whether it is probed, cut or cut whole."""
+
+    def refuse(*arguments: object, **more: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    film = shop.folder / "film.mp4"
+    for use in (probe, lambda path: cut(path, tmp_path), lambda path: cut_whole(path, data_dir=tmp_path)):
+        with pytest.raises(InvalidMedia, match=r"film\.mp4: cannot be read \(Permission denied\); check its rights"):
+            use(film)
+
+
+@pytest.mark.parametrize("encoder", ["libopenh264", "libx264"])
+def test_an_interlaced_film_of_changing_rate_keeps_its_times(encoder: str, shop: Workshop, tmp_path: Path) -> None:
+    """The deinterlacer counts in half ticks; the clip's frames are where the source's are."""
+    source = shop.folder / "fields.mkv"
+    if not source.exists():
+        steps = "select='not(eq(mod(n,7),3))',setfield=tff"
+        shop.run("-i", shop.folder / "film.mp4", "-an", "-vf", steps, "-fps_mode", "passthrough", *FIELDS, source)
+    info = probe(source)
+    assert info.video is not None and info.video.is_interlaced and not info.video.is_constant_rate
+    prepared = cut(source, tmp_path, encoder=encoder)
+    with av.open(str(source)) as container:
+        times = [float(frame.time) for frame in container.decode(video=0)]
+    for index, clip in enumerate(prepared.paths):
+        inside = [time for time in times if index * 3 <= time - times[0] < index * 3 + 3]
+        assert read_numbers(clip)[1] == pytest.approx([time - inside[0] for time in inside], abs=0.0011)
+
+
+FIELDS = ("-c:v", "libx264", "-flags", "+ilme+ildct", "-x264-params", "tff=1")

@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from vision_bench.errors import InvalidMedia, InvalidRequest, InvalidSettings
-from vision_bench.media.container import display_name
+from vision_bench.media.container import display_name, unreadable
 from vision_bench.media.cutting import Job
 from vision_bench.media.encoders import Encoder, choose_encoder, usable_cpus
 from vision_bench.media.exact import Source
@@ -60,7 +60,11 @@ def cut_whole(
     chosen = replace(settings or CutSettings(with_blackout=False), start=Fraction(0), end=None, length=length)
     if not os.path.isfile(source):  # noqa: PTH113  Path raises for a name too long for any file
         raise InvalidMedia(f"{display_name(source)}: no such file; looked at {display_name(str(source))}")
-    scene = (ADHOC, adhoc_name(source, file_hash(source)))
+    try:
+        sha256 = file_hash(source)
+    except OSError as problem:
+        raise InvalidMedia(unreadable(display_name(source), problem)) from problem
+    scene = (ADHOC, adhoc_name(source, sha256))
     return _prepare(source, scene, data_dir=data_dir, settings=chosen, progress=progress)
 
 

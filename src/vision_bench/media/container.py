@@ -43,7 +43,11 @@ def open_media(source: Path | bytes, *, name: str | None = None) -> Iterator[Inp
     # os.path, since a name too long for any file is an error to Path and simply no file to it.
     if isinstance(source, Path) and not os.path.isfile(source):  # noqa: PTH113
         raise InvalidMedia(f"{shown}: no such file; looked at {display_name(str(source))}")
-    with read_handle(source) as handle:
+    try:
+        readable = read_handle(source)
+    except OSError as problem:
+        raise InvalidMedia(unreadable(shown, problem)) from problem
+    with readable as handle:
         if handle.seek(0, io.SEEK_END) == 0:
             raise InvalidMedia(f"{shown}: the file is empty (0 bytes); copy or record it again")
         handle.seek(0)
@@ -83,6 +87,11 @@ def writable(path: Path) -> Iterator[str]:
             os.close(handle)
     else:
         yield spelled
+
+
+def unreadable(shown: str, problem: OSError) -> str:
+    """The message for a file that is there and cannot be opened."""
+    return f"{shown}: cannot be read ({reason_of(problem)}); check its rights and its disk"
 
 
 def reason_of(problem: Exception) -> str:
