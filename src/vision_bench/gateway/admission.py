@@ -45,6 +45,22 @@ class Admission:
         began_ns = self._clock()
         self.waiting += 1
         try:
+            if not self._semaphore.locked():
+                await self._semaphore.acquire()  # returns without a turn of the loop
+            else:
+                await self._wait()
+        finally:
+            self.waiting -= 1
+            timings.queue_ms = (self._clock() - began_ns) / 1e6
+        self.in_use += 1
+        try:
+            yield
+        finally:
+            self.in_use -= 1
+            self._semaphore.release()
+
+    async def _wait(self) -> None:
+        try:
             # Not asyncio.wait_for: on Python 3.11 it swallows a cancellation that arrives together with the
             # permit, and the call would run for a caller who has left. asyncio.timeout awaits in this very task.
             async with asyncio.timeout(self._acquire_timeout_seconds) as limit:
@@ -56,12 +72,3 @@ class Admission:
                 f"no permit came free in {self._acquire_timeout_seconds:g} s ({self.permits} in use); "
                 "send fewer requests at once, or raise VLLM_CONCURRENCY or VLLM_ACQUIRE_TIMEOUT_SECONDS"
             ) from None
-        finally:
-            self.waiting -= 1
-            timings.queue_ms = (self._clock() - began_ns) / 1e6
-        self.in_use += 1
-        try:
-            yield
-        finally:
-            self.in_use -= 1
-            self._semaphore.release()

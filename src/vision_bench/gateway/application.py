@@ -14,9 +14,9 @@ from vision_bench.gateway.admission import Admission
 from vision_bench.gateway.docs_pages import add_docs_pages
 from vision_bench.gateway.exchange import Refusal, exchange_of
 from vision_bench.gateway.middleware import ApiKeys, RequestLog
-from vision_bench.gateway.routes import router
+from vision_bench.gateway.routes import DirectRoutes, router
 from vision_bench.gateway.settings import Settings, load_settings
-from vision_bench.gateway.transport import AiohttpTransport, Transport
+from vision_bench.gateway.transport import HttpTransport, Transport
 from vision_bench.gateway.upstream import VLLMClient
 
 CONNECT_TIMEOUT_SECONDS = 10.0
@@ -45,6 +45,7 @@ def create_app(settings: Settings | None = None, *, transport: Transport | None 
         redoc_url=None,
         lifespan=_lifespan(chosen, transport),
     )
+    app.add_middleware(DirectRoutes)  # the first added is the innermost
     if chosen.gateway_api_keys:
         app.add_middleware(ApiKeys, keys=[key.get_secret_value() for key in chosen.gateway_api_keys])
     app.add_middleware(RequestLog)
@@ -78,7 +79,7 @@ def _lifespan(
 def _opened(settings: Settings, transport: Transport | None) -> AbstractAsyncContextManager[Transport]:
     if transport is not None:
         return nullcontext(transport)
-    return AiohttpTransport(
+    return HttpTransport(
         f"{settings.vllm_base_url}/chat/completions",
         connect_timeout_seconds=min(CONNECT_TIMEOUT_SECONDS, settings.vllm_timeout_seconds),
     )

@@ -28,6 +28,8 @@ class Exchange:
     """What the log line of one request says. Made by the middleware, filled in on the way."""
 
     request_id: str
+    route: str | None = None
+    """Known before the router has said it, or not at all."""
     status: int | None = None
     outcome: str = "ok"
     items: int | None = None
@@ -103,8 +105,10 @@ def header(scope: Scope, name: bytes) -> str | None:
     return None
 
 
-async def read_body(scope: Scope, receive: Receive, *, limit_bytes: int) -> bytes | bytearray:
-    """The request's body, refused as soon as it is known to be too big.
+async def read_body(scope: Scope, receive: Receive, *, limit_bytes: int) -> list[bytes]:
+    """The request's body in the pieces in which it came, refused as soon as it is known to be too big.
+
+    They are not joined: upstream takes them as they are, and a clip is copied once less.
 
     Raises:
         Refusal: 413; at most ``limit_bytes`` were held.
@@ -113,16 +117,21 @@ async def read_body(scope: Scope, receive: Receive, *, limit_bytes: int) -> byte
     declared = header(scope, b"content-length")
     if declared is not None and int(declared) > limit_bytes:
         raise _too_large(f"{declared} bytes", limit_bytes)
-    message = await _receive_body(receive)
-    whole: bytes | bytearray = message.get("body", b"")
-    if message.get("more_body"):
-        whole = bytearray(whole)  # grows in place: joining a list of chunks would hold the body twice
-    while len(whole) <= limit_bytes:
-        if not message.get("more_body"):
-            return whole
-        message = await _receive_body(receive)
-        whole += message.get("body", b"")
-    raise _too_large(f"more than {limit_bytes} bytes", limit_bytes)
+    pieces: list[bytes] = []
+    size_bytes = 0
+    has_more = True
+    while has_more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientLeft
+        piece = message.get("body", b"")
+        has_more = message.get("more_body", False)
+        size_bytes += len(piece)
+        if size_bytes > limit_bytes:
+            raise _too_large(f"more than {limit_bytes} bytes", limit_bytes)
+        if piece:
+            pieces.append(piece)
+    return pieces
 
 
 def _too_large(size: str, limit_bytes: int) -> Refusal:
@@ -133,17 +142,10 @@ def _too_large(size: str, limit_bytes: int) -> Refusal:
     )
 
 
-async def _receive_body(receive: Receive) -> Message:
-    message = await receive()
-    if message["type"] == "http.disconnect":
-        raise ClientLeft
-    return message
-
-
 async def unless_client_leaves(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
     """Run ``work`` to its end, or cancel it the moment the caller leaves. The body must have been read.
 
-    ``work`` has ended when this returns or raises, whichever way: its permits are free.
+    ``work`` runs in the calling task, and has ended when this returns or raises: its permits are free.
 
     The connection is watched by waiting for ASGI's disconnect message, here and nowhere else: a second reader
     would take the one message away from the first.
@@ -151,23 +153,28 @@ async def unless_client_leaves(receive: Receive, work: Coroutine[Any, Any, None]
     Raises:
         ClientLeft: the caller left first.
     """
-    working = asyncio.create_task(work)
-    leaving = asyncio.create_task(_client_leaves(receive))
+    task = asyncio.current_task()
+    has_left = False
+
+    async def watch() -> None:
+        nonlocal has_left
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        has_left = True
+        if task is not None:
+            task.cancel()
+
+    watching = asyncio.create_task(watch())
     try:
-        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        await work
+    except asyncio.CancelledError:
+        # Somebody else may have cancelled us too: a server that stops.
+        if has_left and task is not None and not task.uncancel():
+            raise ClientLeft from None
+        raise
     finally:
-        has_left = not working.done()
-        working.cancel()
-        leaving.cancel()
-        await asyncio.wait((working, leaving))
-    if has_left and working.cancelled():
-        raise ClientLeft
-    working.result()
-
-
-async def _client_leaves(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+        watching.cancel()
+        await asyncio.wait((watching,))
 
 
 async def send_whole(send: Send, status: int, headers: Mapping[str, str], body: bytes) -> None:

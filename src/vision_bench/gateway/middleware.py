@@ -72,7 +72,7 @@ def _usable_id(offered: str | None) -> str:
 
 
 def _line(scope: Scope, exchange: Exchange) -> str:
-    route = getattr(scope.get("route"), "path", None) or repr(scope["path"][:100])
+    route = exchange.route or getattr(scope.get("route"), "path", None) or repr(scope["path"][:100])
     status = exchange.status if exchange.status is not None else 499  # nginx's word for "nobody to answer"
     timings = exchange.timings
     fields = {

@@ -52,7 +52,7 @@ LEFT = {"type": "http.disconnect"}
 )
 async def test_a_body_is_read_to_its_end(messages: list[dict[str, Any]]) -> None:
     """However it was cut, up to exactly the limit."""
-    assert await read_body({"headers": []}, receiver(messages), limit_bytes=6) == b"abcdef"
+    assert b"".join(await read_body({"headers": []}, receiver(messages), limit_bytes=6)) == b"abcdef"
 
 
 async def test_a_declared_length_over_the_limit_is_refused_unread() -> None:
