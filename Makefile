@@ -11,7 +11,7 @@ export UV_PROJECT_ENVIRONMENT := $(CURDIR)/$(VENV)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test test-all docs lock format clean
+.PHONY: help setup demo check test test-all test-vllm docs lock format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,15 +42,19 @@ check: $(VENV)/.dev ## Lint, types, import contracts, stale documents
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy --no-namespace-packages script experiments/*/*.py benchmarks
+	MYPYPATH=src:experiments/01_pipeline $(BIN)/mypy script/*.py experiments/*/*.py benchmarks/*/*.py tests/install/*.py
 	$(BIN)/lint-imports
 	$(BIN)/python script/make_cli_docs.py --check
 
 test: $(VENV)/.dev ## All tests that need no Debian package
-	$(BIN)/pytest -m "not debian and not heavy"
+	$(BIN)/pytest -m "not debian and not heavy and not vllm"
 
 test-all: $(VENV)/.dev ## The rest too: requirements/debian.txt must be installed
-	$(BIN)/pytest
+	$(BIN)/pytest -m "not vllm"
+
+test-vllm: $(VENV)/.dev ## Against a real vLLM on this CPU; builds it once, 3 GB outside the tree
+	$(BIN)/python tests/vllm/environment.py
+	$(BIN)/pytest -m vllm tests/vllm
 
 docs: $(VENV)/.dev ## Regenerate docs/cli.md from the commands themselves
 	$(BIN)/python script/make_cli_docs.py

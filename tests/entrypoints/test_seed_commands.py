@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+
 from vision_bench.media.probe import probe
 
 from .conftest import WorkTree, free_port, stop

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from vision_bench.cli.broadcast import command
-from vision_bench.errors import MissingExtra
+from vision_bench.errors import InvalidRequest, MissingExtra
 from vision_bench.media.broadcast.fonts import find_font
 
 
@@ -59,3 +59,23 @@ def test_an_unknown_genre_is_a_usage_error() -> None:
     assert result.exit_code == 2
     assert "hist_drama" in result.stderr
     assert "all" in result.stderr
+
+
+def test_score_holds_an_analysis_to_the_labels(made: dict[str, str], tmp_path: Path) -> None:
+    """A results file that says nothing of the one window scores 0 in every row; the card says one of one answered."""
+    results = tmp_path / "results.ndjson"
+    results.write_text('{"clip": "x/0001_0000-0006.mp4", "outcome": "ok", "result": {"summary": "?"}}\n', "utf-8")
+    words = ["score", made["labels"], str(results), "--json"]
+    result = CliRunner().invoke(command, words, catch_exceptions=False)
+    card = json.loads(result.stdout)
+    assert (card["windows"], card["answered"]) == (1, 1)
+    assert card["rows"]
+    assert {row["mean"] for row in card["rows"] if row["method"] == "contains"} == {0.0}
+
+
+def test_score_names_a_file_that_is_no_analysis(made: dict[str, str], tmp_path: Path) -> None:
+    """A broken line ends with the file's name and what to give instead."""
+    results = tmp_path / "results.ndjson"
+    results.write_text("not json\n", "utf-8")
+    with pytest.raises(InvalidRequest, match=r"results\.ndjson.*analyze"):
+        CliRunner().invoke(command, ["score", made["labels"], str(results)], catch_exceptions=False)

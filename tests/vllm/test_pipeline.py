@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import time
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +35,7 @@ def server(vllm_server: VllmServers) -> VllmServer:
         TRUST,
         "--mm-processor-cache-gb=0",
         "--shutdown-timeout=60",
+        "--enable-per-request-metrics",  # as in the captures of this server
         # The experiment's bodies set no max_tokens, and noise does not come to an end by itself.
         '--override-generation-config={"max_new_tokens":512}',
         model="qwen",
@@ -91,10 +95,21 @@ def workplace(server: VllmServer, tmp_path_factory: pytest.TempPathFactory) -> I
             stderr=log,
         )
         try:
+            wait_for(f"{found.gateway}/healthz", process)
             yield found
         finally:
             process.terminate()
             process.wait(30)
+
+
+def wait_for(url: str, process: subprocess.Popen[bytes], *, within_seconds: float = 60) -> None:
+    """Until ``url`` answers 200."""
+    began = time.monotonic()
+    while time.monotonic() - began < within_seconds and process.poll() is None:
+        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"nobody answers at {url} after {within_seconds} s")
 
 
 def test_api_check(workplace: Workplace) -> None:

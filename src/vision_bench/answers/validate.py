@@ -14,11 +14,12 @@ from jsonschema.validators import validator_for
 from vision_bench.answers.analysis import Json, Question
 from vision_bench.wire.chat import Reply
 
-Outcome = Literal["ok", "length", "empty", "echo", "invalid_json", "missing_field", "schema_mismatch"]
+Outcome = Literal["ok", "length", "aborted", "empty", "echo", "invalid_json", "missing_field", "schema_mismatch"]
 
 ECHO = re.compile(r"\s*(?:<\|im_start\|>)?assistant\s*[>:]?[ \t]*(?:\n|(?=\{))", re.IGNORECASE)
 """The role's name ahead of the answer, as in real captures: ``assistant>`` or ``assistant`` and a line end."""
 
+_ENDED_BY_ITSELF = frozenset({"stop", "tool_calls", "function_call", None})
 _ALWAYS_EXPECTED = frozenset({"LATIN", "HANGUL"})
 _UNITS = frozenset("\u00b5\u03bc\u03a9\u2126")  # µ and Ω are Greek letters by name and units by use
 
@@ -41,7 +42,8 @@ class Verdict:
 def validate(reply: Reply, question: Question) -> Verdict:
     """Judge an answer against its question.
 
-    In this order: cut by ``max_tokens`` is ``length``; nothing is ``empty``; then for a schema answer the leading
+    In this order: cut by ``max_tokens`` is ``length``; ended by the server for another reason (abort, error,
+    content_filter, repetition) is ``aborted``; nothing is ``empty``; then for a schema answer the leading
     role name is ``echo``, unparsable text ``invalid_json``, an absent required field ``missing_field``, and any other
     breach ``schema_mismatch``. Free text with a role name in front is ``ok`` with the warning ``assistant_echo``.
     """
@@ -55,6 +57,8 @@ def validate(reply: Reply, question: Question) -> Verdict:
         tokens = (reply.usage or {}).get("completion_tokens")
         counted = f" after {tokens} tokens" if tokens is not None else ""
         return failure("length", f"cut by max_tokens{counted}; raise --max-tokens or shorten the schema")
+    if reply.finish_reason not in _ENDED_BY_ITSELF:
+        return failure("aborted", f"the server ended the answer early (finish_reason {reply.finish_reason}); ask again")
     if not text.strip():
         return failure("empty", f"the answer holds no text (finish_reason {reply.finish_reason})")
     if question.schema is None:

@@ -94,3 +94,29 @@ def check(*, clip: Path, labels: Path, max_offset_ms: float, as_json: bool) -> i
         for fault in faults:
             click.echo(f"fault: {fault}")
     return 5 if faults else 0
+
+
+@command.command()
+@click.argument("labels", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("results", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--fps", type=float, help="Frames a second that the model was given, where the lines do not say.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+def score(*, labels: Path, results: Path, fps: float | None, as_json: bool) -> None:
+    """Hold an analysis of a broadcast's clips (`vision-bench analyze`) to the broadcast's labels."""
+    from vision_bench.answers.scorecard import score_results
+    from vision_bench.errors import InvalidRequest
+    from vision_bench.media.broadcast.labels import read_labels
+    from vision_bench.wire.ndjson import read_lines
+
+    try:
+        lines = list(read_lines([results.read_bytes()]))
+    except ValueError as problem:
+        raise InvalidRequest(f"{results}: {problem}; give the results.ndjson of `vision-bench analyze`") from problem
+    card = score_results(read_labels(labels), lines, fps=fps)
+    if as_json:
+        click.echo(json.dumps(card.as_json()))
+        return
+    click.echo(f"{card.answered} of {card.windows} windows answered; the others count as wrong")
+    for row in card.rows:
+        shown = "n/a" if row.mean is None else f"{row.mean:.2f}"
+        click.echo(f"{row.fact:28} {row.method:9} {shown:>5}  ({row.count} windows)")

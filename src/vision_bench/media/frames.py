@@ -146,6 +146,8 @@ def fit_pixels(width: int, height: int, max_pixels: int | None) -> tuple[int, in
     if max_pixels < 1:
         raise InvalidRequest(f"max_pixels is {max_pixels}; it must be one or more")
     scale = math.sqrt(max_pixels / (width * height))
-    fitted = max(1, math.floor(width * scale)), max(1, math.floor(height * scale))
+    fitted_width, fitted_height = max(1, math.floor(width * scale)), max(1, math.floor(height * scale))
     # A side held up at one pixel leaves the other to keep the bound.
-    return min(fitted[0], max_pixels // fitted[1]), min(fitted[1], max_pixels // fitted[0])
+    if fitted_width == 1:
+        return 1, min(fitted_height, max_pixels)
+    return min(fitted_width, max_pixels // fitted_height), fitted_height

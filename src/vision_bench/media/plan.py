@@ -127,12 +127,17 @@ def has_sound_in(packet_seconds: list[float], start_seconds: float, end_seconds:
 
 
 def chunks(windows: tuple[Window, ...], *, jobs: int, largest: int) -> list[tuple[Window, ...]]:
-    """Runs of neighbouring windows, at most ``largest`` long, and enough of them to keep ``jobs`` busy."""
-    size = max(1, min(largest, floor(len(windows) / max(1, jobs)) or 1))
+    """Runs of neighbouring windows, at most ``largest`` long and of nearly one length.
+
+    There are as many as fill ``jobs`` workers a whole number of times, so that none works alone at the end.
+    """
+    count = min(len(windows), ceil(len(windows) / (largest * jobs)) * jobs)
     runs: list[list[Window]] = []
-    for window in windows:
-        if runs and len(runs[-1]) < size and runs[-1][-1].seq + 1 == window.seq:
+    for number in range(count):
+        start, stop = (len(windows) * edge // count for edge in (number, number + 1))
+        runs.append([])
+        for window in windows[start:stop]:
+            if runs[-1] and runs[-1][-1].seq + 1 != window.seq:
+                runs.append([])
             runs[-1].append(window)
-        else:
-            runs.append([window])
-    return [tuple(run) for run in runs]
+    return [tuple(run) for run in runs if run]

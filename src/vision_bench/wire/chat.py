@@ -173,6 +173,10 @@ class Delta:
     text: str
 
 
+BROKEN_OFF = frozenset({"abort", "error"})
+"""Finish reasons of a server that gave up in mid-answer: vLLM ends a stream so when it is told to stop."""
+
+
 class StreamReader:
     """A chunked SSE chat stream as text, reasoning, usage and outcome.
 
@@ -275,6 +279,8 @@ class StreamReader:
         self._has_choice = True
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
         self.stop_reason = choice.get("stop_reason") or self.stop_reason
+        if self.finish_reason in BROKEN_OFF:
+            self.error = f"the server broke the answer off (finish_reason {self.finish_reason})"
         delta = choice.get("delta") or {}
         found = [
             Delta("reasoning", delta.get("reasoning") or delta.get("reasoning_content") or ""),

@@ -126,3 +126,19 @@ def test_scripts_of_an_own_prompt_are_expected() -> None:
 def test_scripts_are_named_by_unicode() -> None:
     """Each script with the first letter found; marks and digits belong to none."""
     assert scripts_of("aя漢あ9!") == {"LATIN": "a", "CYRILLIC": "я", "CJK": "漢", "HIRAGANA": "あ"}
+
+
+@pytest.mark.parametrize("reason", ["abort", "error", "content_filter", "repetition"])
+@pytest.mark.parametrize("question", [QUESTION, FREE])
+def test_an_answer_that_the_server_ended_early_is_no_answer(reason: str, question: Question) -> None:
+    """However whole the text looks: vLLM writes `abort` when it is stopped in mid-answer."""
+    text = json.dumps(ANSWER, ensure_ascii=False)
+    verdict = validate(Reply(text, finish_reason=reason), question)
+    assert (verdict.outcome, verdict.result, verdict.raw) == ("aborted", None, text)
+    assert reason in (verdict.error or "")
+
+
+@pytest.mark.parametrize("reason", ["stop", "tool_calls", None])
+def test_an_answer_that_ended_by_itself_is_read(reason: str | None) -> None:
+    """Servers that say nothing of the reason are believed."""
+    assert validate(Reply(json.dumps(ANSWER), finish_reason=reason), QUESTION).outcome == "ok"

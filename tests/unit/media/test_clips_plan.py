@@ -91,9 +91,10 @@ def test_sound_is_looked_for_packet_by_packet() -> None:
 
 
 def test_runs_keep_neighbours_together_and_every_worker_busy() -> None:
-    """Ten windows for two: runs of at most four. Two windows for two: one each. A gap breaks a run."""
+    """Ten windows for two: four runs, two each. Two windows for two: one each. A gap breaks a run."""
     windows = plan(steady(60), 0, 60).cut
-    assert [len(run) for run in chunks(windows, jobs=2, largest=4)] == [4, 4, 2]
+    assert [len(run) for run in chunks(windows, jobs=2, largest=4)] == [2, 3, 2, 3]
     assert [len(run) for run in chunks(windows[:2], jobs=2, largest=4)] == [1, 1]
+    assert chunks((), jobs=2, largest=4) == []
     holed = (*windows[:2], *windows[3:5])
     assert [[window.seq for window in run] for run in chunks(holed, jobs=1, largest=4)] == [[1, 2], [4, 5]]

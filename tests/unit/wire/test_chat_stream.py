@@ -100,3 +100,12 @@ def test_reply_has_the_shape_of_a_whole_answer() -> None:
     ).reply()
     assert (reply.text, reply.finish_reason, reply.model, reply.response_id) == ("a", "length", "qwen", "c")
     assert reply.usage == {"completion_tokens": 1}
+
+
+@pytest.mark.parametrize("reason", ["abort", "error"])
+def test_a_stream_that_the_server_gave_up_on_is_an_error(reason: str) -> None:
+    """vLLM 0.32 told to stop ends a stream with finish_reason abort and [DONE]: half an answer, not a whole one."""
+    last = json.dumps({"choices": [{"index": 0, "delta": {"content": "b"}, "finish_reason": reason}]})
+    reader = feed(b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n', f"data: {last}\n\n".encode())
+    assert (reader.outcome, reader.text) == ("error", "ab")
+    assert reason in (reader.error or "")

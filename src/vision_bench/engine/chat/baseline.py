@@ -21,6 +21,7 @@ from PIL import Image
 from vision_bench.engine.chat.model import BadChatRequest, ChatRequest, MediaPart, Prepared, Token, pieces
 from vision_bench.engine.chat.opening import DEFAULT_FPS, count_prompt
 from vision_bench.engine.chat.perception.forms import answer, answer_without_media
+from vision_bench.engine.chat.perception.libraries import require_extra
 from vision_bench.engine.chat.perception.observation import Observation, SoundState, merged
 from vision_bench.engine.chat.perception.picture import PictureFacts, look
 from vision_bench.engine.chat.perception.sound import RATE, SoundFacts, listen, silero
@@ -50,12 +51,13 @@ class BaselineModel:
         threads: cores that the text networks of one request use.
 
     Raises:
-        MissingExtra: from ``prepare``, when the extra ``baseline`` is not installed.
+        MissingExtra: the extra ``baseline`` is not installed.
     """
 
     name = "baseline"
 
     def __init__(self, *, workers: int | None = None, threads: int = 1) -> None:
+        require_extra()
         self._pool = ThreadPoolExecutor(workers or os.cpu_count() or 1, thread_name_prefix="baseline")
         self._reader = TextReader(threads=threads)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import referencing
+import referencing.exceptions
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
@@ -87,6 +88,15 @@ def fit_schema(schema: Mapping[str, Any], fields: Mapping[str, str], seen: Obser
     Raises:
         BadChatRequest: no such value was found.
     """
+    try:
+        return _fitted(schema, fields, seen)
+    except referencing.exceptions.Unresolvable as error:
+        raise BadChatRequest(
+            f"Failed to transform json schema into a grammar: {error.ref} is not in the schema, and nothing is fetched"
+        ) from None
+
+
+def _fitted(schema: Mapping[str, Any], fields: Mapping[str, str], seen: Observation) -> Any:
     validator = _validator(schema)
     value = fill(schema, fields["summary"])
     known = _known(fields, seen)

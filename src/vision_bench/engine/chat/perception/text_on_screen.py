@@ -38,16 +38,21 @@ UNREAD_SCORE, UNREAD_HEIGHT = 0.72, 0.25
 branches and fur reach 0.63, titles 0.80."""
 
 
+MOST_PLACES = 24
+"""Places read in one frame, the largest letters first: a page of credits has hundreds, at 0.05 s each."""
+
+
 @dataclass(frozen=True, slots=True)
 class TextFacts:
-    """Text of some frames: distinct lines in the order first seen, and how many places held writing in none of them.
+    """Text of some frames: distinct lines, in the order first seen.
 
-    ``frames_read`` is the number of frames that were looked at.
+    ``unread_places`` is how many places of one frame, at most, hold writing that could not be read; ``skipped_places``
+    how many more than `MOST_PLACES` there were, which nobody tried to read.
     """
 
     lines: tuple[str, ...]
     unread_places: int
-    frames_read: int
+    skipped_places: int = 0
 
 
 class Place(NamedTuple):
@@ -77,14 +82,15 @@ class TextReader:
         """The text of (H, W, 3) RGB frames."""
         engine = self._loaded()
         lines: dict[str, None] = {}
-        unread = frames_read = 0
+        unread = skipped = 0
         for frame in frames:
-            frames_read += 1
-            readings = [(place, self._recognise(engine, place.pixels)) for place in self._places(engine, frame)]
+            places = self._places(engine, frame)
+            skipped = max(skipped, len(places) - MOST_PLACES)
+            readings = [(place, self._recognise(engine, place.pixels)) for place in _largest(places)]
             lines |= {reading.text: None for _, reading in readings if any(map(str.isalnum, reading.text))}
             unread_here = sum(reading.has_unread and _is_writing(place, frame.shape[0]) for place, reading in readings)
             unread = max(unread, unread_here)
-        return TextFacts(tuple(lines), unread, frames_read)
+        return TextFacts(tuple(lines), unread, skipped)
 
     def _loaded(self) -> Any:
         with self._lock:
@@ -118,6 +124,12 @@ def _letters(steps: NDArray[np.float32], alphabet: list[str]) -> Iterable[Letter
     for step, number in enumerate(best):
         if number and (step == 0 or number != best[step - 1]):
             yield Letter(alphabet[number], float(steps[step, number]), step * COLUMN + CENTRE_OFFSET)
+
+
+def _largest(places: list[Place]) -> list[Place]:
+    """The `MOST_PLACES` with the tallest letters, in the order given."""
+    order = sorted(range(len(places)), key=lambda number: -places[number].pixels.shape[0])
+    return [places[number] for number in sorted(order[:MOST_PLACES])]
 
 
 def _is_writing(place: Place, frame_height: int) -> bool:

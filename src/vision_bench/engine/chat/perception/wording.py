@@ -22,6 +22,9 @@ LITTLE_MOTION, MUCH_MOTION = 0.02, 0.25
 MOST_TIMES = 8
 """Most points in time that one sentence names."""
 
+LISTED_CHARACTERS = 560
+"""Of the lines that are quoted: the field holds 800, and what is said after them must fit."""
+
 FIELDS = ("scene", "speech", "on_screen_text", "summary")
 
 COLOURS_KO = {
@@ -174,19 +177,29 @@ def _sound_ko(seen: Observation) -> str:
 def _text_en(text: TextFacts | None) -> str:
     if text is None:
         return "No picture was sent."
-    unread = f"Text in {_plural(text.unread_places, 'place')} could not be read (other script or too faint)."
+    shown, more = _listed(text.lines)
+    notes = [f"And {_plural(more, 'more line')}."] if more else []
+    if text.unread_places:
+        notes.append(f"Text in {_plural(text.unread_places, 'place')} could not be read (other script or too faint).")
+    if text.skipped_places:
+        notes.append(f"{_plural(text.skipped_places, 'smaller place')} with text left unread.")
     if not text.lines:
-        return f"No Latin text is read. {unread}" if text.unread_places else "No text is seen."
-    return _quoted(text.lines) + (f". {unread}" if text.unread_places else "")
+        return " ".join(["No Latin text is read.", *notes]) if notes else "No text is seen."
+    return ". ".join([shown, " ".join(notes)]) if notes else shown
 
 
 def _text_ko(text: TextFacts | None) -> str:
     if text is None:
         return "화면을 받지 못했습니다."
-    unread = f"읽지 못한 글자가 {text.unread_places}곳 있습니다(다른 문자이거나 흐림)."
+    shown, more = _listed(text.lines)
+    notes = [f"그 밖에 {more}줄이 더 있습니다."] if more else []
+    if text.unread_places:
+        notes.append(f"읽지 못한 글자가 {text.unread_places}곳 있습니다(다른 문자이거나 흐림).")
+    if text.skipped_places:
+        notes.append(f"더 작은 글자 {text.skipped_places}곳은 읽지 않았습니다.")
     if not text.lines:
-        return f"읽은 로마자는 없습니다. {unread}" if text.unread_places else "글자가 보이지 않습니다."
-    return _quoted(text.lines) + (f". {unread}" if text.unread_places else "")
+        return " ".join(["읽은 로마자는 없습니다.", *notes]) if notes else "글자가 보이지 않습니다."
+    return ". ".join([shown, " ".join(notes)]) if notes else shown
 
 
 def _summary_en(seen: Observation) -> str:
@@ -281,6 +294,14 @@ def _spans(sound: SoundFacts) -> str:
     return shown + (", …" if len(sound.speech) > MOST_TIMES else "")
 
 
-def _quoted(lines: Sequence[str]) -> str:
-    """Each line in straight double quotes, so that a reader can tell what was read from what is said about it."""
-    return "; ".join('"' + line.replace('"', "'") + '"' for line in lines)
+def _listed(lines: Sequence[str]) -> tuple[str, int]:
+    """Lines in straight double quotes, so that a reader can tell what was read from what is said about it, and how
+    many more there were than fit."""
+    quoted = ['"' + line.replace('"', "'") + '"' for line in lines]
+    total, shown = 0, 0
+    for line in quoted:
+        total += len(line) + 2
+        if shown and total > LISTED_CHARACTERS:
+            break
+        shown += 1
+    return "; ".join(quoted[:shown]), len(quoted) - shown
