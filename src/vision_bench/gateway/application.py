@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from vision_bench.gateway.admission import Admission
+from vision_bench.gateway.admission import Admission, Buffer
 from vision_bench.gateway.docs_pages import add_docs_pages
 from vision_bench.gateway.exchange import Refusal, exchange_of
 from vision_bench.gateway.middleware import ApiKeys, RequestLog
@@ -64,6 +64,9 @@ def _lifespan(
             app.state.settings = settings
             app.state.admission = Admission(
                 settings.vllm_concurrency, acquire_timeout_seconds=settings.vllm_acquire_timeout_seconds
+            )
+            app.state.buffer = Buffer(
+                settings.gateway_buffer_bytes, acquire_timeout_seconds=settings.vllm_acquire_timeout_seconds
             )
             app.state.vllm = VLLMClient(
                 opened,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,39 +105,58 @@ def header(scope: Scope, name: bytes) -> str | None:
     return None
 
 
-async def read_body(scope: Scope, receive: Receive, *, limit_bytes: int) -> list[bytes]:
-    """The request's body in the pieces in which it came, refused as soon as it is known to be too big.
-
-    They are not joined: upstream takes them as they are, and a clip is copied once less.
+def declared_bytes(scope: Scope, *, limit_bytes: int) -> int:
+    """How long the body may be: its Content-Length, or the limit when it has none.
 
     Raises:
-        Refusal: 413; at most ``limit_bytes`` were held.
-        ClientLeft: the caller left before the end.
+        Refusal: 413, for a length over the limit.
     """
     declared = header(scope, b"content-length")
-    if declared is not None and int(declared) > limit_bytes:
+    if declared is None:
+        return limit_bytes
+    if int(declared) > limit_bytes:
         raise _too_large(f"{declared} bytes", limit_bytes)
-    pieces: list[bytes] = []
-    size_bytes = 0
-    has_more = True
-    while has_more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientLeft
-        piece = message.get("body", b"")
-        has_more = message.get("more_body", False)
-        size_bytes += len(piece)
-        if size_bytes > limit_bytes:
-            raise _too_large(f"more than {limit_bytes} bytes", limit_bytes)
-        if piece:
-            pieces.append(piece)
-    return pieces
+    return int(declared)
+
+
+class Upload:
+    """The body of a request as it comes.
+
+    Attributes:
+        is_whole: its last byte has come.
+        size_bytes: how much has come so far.
+    """
+
+    def __init__(self, receive: Receive, *, limit_bytes: int) -> None:
+        self._receive = receive
+        self._limit_bytes = limit_bytes
+        self.is_whole = False
+        self.size_bytes = 0
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The body in the pieces in which it comes, refused as soon as it is known to be too big.
+
+        Raises:
+            Refusal: 413; at most the limit was given out.
+            ClientLeft: the caller left before the end.
+        """
+        while not self.is_whole:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientLeft
+            piece = message.get("body", b"")
+            self.is_whole = not message.get("more_body", False)
+            self.size_bytes += len(piece)
+            if self.size_bytes > self._limit_bytes:
+                raise _too_large(f"more than {self._limit_bytes} bytes", self._limit_bytes)
+            if piece:
+                yield piece
 
 
 def _too_large(size: str, limit_bytes: int) -> Refusal:
     return Refusal(
         413,
-        f"the body is {size}, the limit is {limit_bytes} (MAX_BODY_BYTES); send smaller clips or fewer items",
+        f"the body is {size}, the limit is {limit_bytes} (GATEWAY_MAX_BODY_BYTES); send smaller clips or fewer items",
         type="too_large",
     )
 
