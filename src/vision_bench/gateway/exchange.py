@@ -11,7 +11,7 @@ from typing import Any
 from starlette.types import Message, Receive, Scope, Send
 
 from vision_bench.errors import AcquireTimeout, ConnectFailed, UpstreamError, UpstreamTimeout
-from vision_bench.gateway.admission import Timings
+from vision_bench.gateway.admission import Pace, Timings
 from vision_bench.wire.chat import error_body
 
 SCOPE_KEY = "vision_bench.exchange"
@@ -127,8 +127,9 @@ class Upload:
         size_bytes: how much has come so far.
     """
 
-    def __init__(self, receive: Receive, *, limit_bytes: int) -> None:
+    def __init__(self, receive: Receive, pace: Pace, *, limit_bytes: int) -> None:
         self._receive = receive
+        self._pace = pace
         self._limit_bytes = limit_bytes
         self.is_whole = False
         self.size_bytes = 0
@@ -151,6 +152,8 @@ class Upload:
                 raise _too_large(f"more than {self._limit_bytes} bytes", self._limit_bytes)
             if piece:
                 yield piece
+            if not self.is_whole:
+                await self._pace.turn()
 
 
 def _too_large(size: str, limit_bytes: int) -> Refusal:
@@ -193,7 +196,7 @@ async def unless_client_leaves(receive: Receive, work: Coroutine[Any, Any, None]
         raise
     finally:
         watching.cancel()
-        await asyncio.wait((watching,))
+        await asyncio.sleep(0)  # its one step
 
 
 async def send_whole(send: Send, status: int, headers: Mapping[str, str], body: bytes) -> None:

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from fastapi import APIRouter, Request
+from starlette.datastructures import State
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vision_bench.errors import AcquireTimeout, HttpFailure, UpstreamError
 from vision_bench.gateway import examples
-from vision_bench.gateway.admission import Buffer, Room, Timings
+from vision_bench.gateway.admission import Buffer, Pace, Room, Timings
 from vision_bench.gateway.batch import BatchRun
 from vision_bench.gateway.exchange import (
     Refusal,
@@ -54,7 +55,7 @@ async def chat(request: Request) -> Response:
 
     `stream: true` works: events come as vLLM sends them.
     """
-    return _Chat(request)
+    return _Chat(request.app.state)
 
 
 @router.post(
@@ -68,21 +69,22 @@ async def chat_batch(request: Request) -> Response:
 
     Match lines by `id`. A failed item is a line with `error`; the others go on.
     """
-    return _Batch(request)
+    return _Batch(request.app.state)
 
 
 class _Exchange(Response):
     """A response that is the whole of the request's life: one coroutine holds the permit and knows both ends."""
 
-    def __init__(self, request: Request) -> None:
-        self._settings: Settings = request.app.state.settings
-        self._client: VLLMClient = request.app.state.vllm
-        self._buffer: Buffer = request.app.state.buffer
+    def __init__(self, state: State) -> None:
+        self._settings: Settings = state.settings
+        self._client: VLLMClient = state.vllm
+        self._buffer: Buffer = state.buffer
+        self._pace: Pace = state.pace
         self.background = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         limit_bytes = self._settings.gateway_max_body_bytes
-        upload = Upload(receive, limit_bytes=limit_bytes)
+        upload = Upload(receive, self._pace, limit_bytes=limit_bytes)
         timings = exchange_of(scope).timings
         try:
             size_bytes = declared_bytes(scope, limit_bytes=limit_bytes)
@@ -182,22 +184,23 @@ class _Batch(_Exchange):
 
 
 class DirectRoutes:
-    """The two routes that matter, before FastAPI's routing: that takes longer than all our own work on a request.
+    """The two routes that matter, without FastAPI.
 
     They stand in the router too, which documents them, and answers whatever else is asked of their paths.
     """
 
     _ROUTES: ClassVar = {"/chat": _Chat, "/chat/batch": _Batch}
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, state: State) -> None:
         self._app = app
+        self._state = state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST":
             path = scope["path"].removeprefix(scope.get("root_path", ""))
             if route := self._ROUTES.get(path):
                 exchange_of(scope).route = path
-                await route(Request(scope))(scope, receive, send)
+                await route(self._state)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 

@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from vision_bench.errors import AcquireTimeout
-from vision_bench.gateway.admission import Admission, Buffer, Timings
+from vision_bench.gateway.admission import Admission, Buffer, Pace, Timings
 
 
 async def test_a_wait_is_timed_even_when_it_fails() -> None:
@@ -153,3 +153,24 @@ async def test_the_wait_for_room_shortens_the_patience_for_a_permit() -> None:
                 raise AssertionError("there was no permit")
     assert timings.queue_ms is not None
     assert timings.queue_ms >= 9_999
+
+
+async def test_a_crowd_reads_a_few_pieces_a_turn() -> None:
+    """A hundred uploads at once: never more than eight pieces in one turn of the loop, everybody gets on, in order, and
+    one that was cancelled takes nobody's turn."""
+    pace = Pace()
+    turns: list[list[int]] = [[]]
+
+    async def upload(number: int) -> None:
+        await pace.turn()
+        turns[-1].append(number)
+
+    tasks = [asyncio.create_task(upload(number)) for number in range(100)]
+    await asyncio.sleep(0)
+    tasks[50].cancel()
+    while not all(task.done() for task in tasks):
+        turns.append([])
+        await asyncio.sleep(0)
+    assert [number for turn in turns for number in turn] == [number for number in range(100) if number != 50]
+    assert max(len(turn) for turn in turns) == Pace.PIECES_A_TURN
+    assert not pace._queue

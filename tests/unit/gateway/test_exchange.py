@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from vision_bench.errors import AcquireTimeout, BrokenStream, ConnectFailed, UpstreamTimeout
-from vision_bench.gateway.admission import Timings
+from vision_bench.gateway.admission import Pace, Timings
 from vision_bench.gateway.exchange import (
     SCOPE_KEY,
     ClientLeft,
@@ -45,7 +45,7 @@ LEFT = {"type": "http.disconnect"}
 
 async def read(messages: Sequence[dict[str, Any]]) -> list[bytes]:
     """The pieces of a body of at most six bytes."""
-    return [piece async for piece in Upload(receiver(messages), limit_bytes=6).pieces()]
+    return [piece async for piece in Upload(receiver(messages), Pace(), limit_bytes=6).pieces()]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ async def test_an_undeclared_length_is_refused_at_the_limit() -> None:
     messages = [part(b"abc"), part(b"defg"), part(b"never read")]
     receive = receiver(messages)
     with pytest.raises(Refusal, match="more than 6 bytes"):
-        _ = [piece async for piece in Upload(receive, limit_bytes=6).pieces()]
+        _ = [piece async for piece in Upload(receive, Pace(), limit_bytes=6).pieces()]
     assert (await receive())["body"] == b"never read"
 
 
