@@ -205,7 +205,7 @@ def demo() -> Path:
 
 def main() -> int:
     """Run the demo; 0 when everything passed."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     started = time.monotonic()
     try:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import settings
+
+# A shell starts what it puts in the background with SIGINT ignored, and children inherit that: tests that interrupt a
+# program would wait for ever. A handler here is the default in every program started from here.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: a busy machine is not a bug. The same examples every time, so that a change is judged by itself;
 # HYPOTHESIS_PROFILE=explore looks for new ones.

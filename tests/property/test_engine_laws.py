@@ -9,8 +9,8 @@ import jsonschema
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vision_bench.engine.chat.declared.schema_fill import fill
 from vision_bench.engine.chat.model import pieces
+from vision_bench.engine.chat.schema_fill import fill
 from vision_bench.engine.chat.stops import StopFilter
 
 LETTERS = st.text(alphabet="ab<c \n한", max_size=60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from importlib import import_module
 from importlib.metadata import version
@@ -22,6 +23,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "doctor": ("doctor", "Check encoders, fonts, extras and the server."),
     "purge": ("purge", "Discard media, runs and reports."),
 }
+
+
+SERVERS = ("serve", "engine")
+"""Verbs that handle signals themselves: they finish what runs, then end."""
 
 
 class VerbTable(click.Group):
@@ -48,11 +53,22 @@ def cli() -> None:
     """Real-time video understanding and generation, served and measured."""
 
 
+def _end_as_if_interrupted() -> None:
+    """Let SIGTERM and SIGHUP unwind the program as Ctrl-C does, so that children end and no half file stays."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
+
+
 def main(argv: list[str] | None = None) -> None:
     """Entry point. Exit codes: 0 done; 1 our bug; 2 usage or bad file; 3 finished, some items failed or short;
     4 nothing could be done; 5 a gate said no; 130 interrupted."""
+    arguments = sys.argv[1:] if argv is None else argv
     try:
-        outcome: Any = cli.main(args=argv, standalone_mode=False)
+        if not set(SERVERS).intersection(arguments[:1]):
+            _end_as_if_interrupted()
+        outcome: Any = cli.main(args=arguments, standalone_mode=False)
     except click.exceptions.Abort:
         click.echo("Interrupted.", err=True)
         sys.exit(130)

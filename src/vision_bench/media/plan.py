@@ -11,6 +11,9 @@ from vision_bench.errors import InvalidRequest
 from vision_bench.media.layout import clip_name
 from vision_bench.media.times import PictureTimes
 
+MOST_WINDOWS = 100_000
+"""Clips of one source: a week in six-second clips. More is a slip of the keyboard."""
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -85,6 +88,11 @@ def plan_windows(
         end = start + asked * length
     else:
         asked = ceil((end - start) / length)
+    if asked > MOST_WINDOWS:
+        raise InvalidRequest(
+            f"{asked} clips of {float(length):g} s are more than {MOST_WINDOWS}; "
+            "choose a longer --length, or `--end end` for the end of the source"
+        )
     cut: list[Window] = []
     skipped: list[tuple[Window, str]] = []
     for index in range(asked):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from types import ModuleType
 
@@ -74,3 +75,33 @@ def test_an_unknown_verb_is_a_usage_error(capsys: pytest.CaptureFixture[str]) ->
         table.main(["nonsense"])
     assert stopped.value.code == 2
     assert "nonsense" in capsys.readouterr().err
+
+
+def test_termination_unwinds_a_verb_as_ctrl_c_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SIGTERM in the middle of a verb: 130, after every `finally` ran."""
+    cleaned = []
+
+    @click.command()
+    def command() -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            cleaned.append(True)
+
+    module = ModuleType("vision_bench.cli.term_")
+    module.command = command  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(table.VERBS, "term", ("term_", "A verb for this test."))
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(SystemExit) as stopped:
+            table.main(["term"])
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (stopped.value.code, cleaned) == (130, [True])
+
+
+@pytest.mark.parametrize("verb", table.SERVERS)
+def test_servers_keep_their_own_ending(verb: str) -> None:
+    """They drain on SIGTERM; the table must name real verbs."""
+    assert verb in table.VERBS

@@ -98,3 +98,12 @@ def test_runs_keep_neighbours_together_and_every_worker_busy() -> None:
     assert chunks((), jobs=2, largest=4) == []
     holed = (*windows[:2], *windows[3:5])
     assert [[window.seq for window in run] for run in chunks(holed, jobs=1, largest=4)] == [[1, 2], [4, 5]]
+
+
+@pytest.mark.parametrize(("end", "length"), [(1e9, 6), (12, Fraction(1, 100_000))])
+def test_a_slip_of_the_keyboard_is_refused(end: float, length: Fraction) -> None:
+    """More windows than anybody means would fill the memory before the first is cut."""
+    with pytest.raises(InvalidRequest, match="--length"):
+        plan_windows(
+            steady(14.5), start=Fraction(0), end=Fraction(end), length=Fraction(length), min_remainder=Fraction(0)
+        )

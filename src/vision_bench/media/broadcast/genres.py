@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from vision_bench.errors import UnknownName
-
 WINDOW_SECONDS = 6
 
 NTSC = Fraction(30000, 1001)
@@ -48,15 +46,3 @@ GENRES: dict[str, Genre] = {
         Genre("esports", 6, "lol.mp4", 1920, 1080, Fraction(60), (7.0, 12.0), "crowd"),
     )
 }
-
-
-def genre_named(name: str) -> Genre:
-    """The genre of that name.
-
-    Raises:
-        UnknownName: there is none; the message lists those there are.
-    """
-    try:
-        return GENRES[name]
-    except KeyError:
-        raise UnknownName(f"no genre {name!r}; choose one of {', '.join(GENRES)}") from None

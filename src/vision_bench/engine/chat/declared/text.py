@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 
-from vision_bench.engine.chat.declared.regex_sample import UnsupportedPattern, sample_of
-from vision_bench.engine.chat.declared.schema_fill import fill
 from vision_bench.engine.chat.model import BadChatRequest, ChatRequest, pieces
+from vision_bench.engine.chat.regex_sample import UnsupportedPattern, sample_of
+from vision_bench.engine.chat.schema_fill import fill
 
 ENGLISH = "This is a declared answer: its timing is real, its words are not, and nothing was seen or heard."
 KOREAN = "이것은 선언된 답변입니다. 걸린 시간은 참이지만 내용은 꾸며 낸 것이며, 본 것도 들은 것도 없습니다."

@@ -22,6 +22,9 @@ REACH_PIXELS = (8, 64)
 TEXTURED = 3.0
 """Standard deviation of luma from which a block can be told from another at all."""
 
+PLAIN_STEP = 25.0
+"""Difference of mean luma, 0 to 255, that parts two pictures without texture."""
+
 ALIKE = 0.8
 """Normalised correlation from which a block counts as found."""
 
@@ -29,14 +32,14 @@ ALIKE = 0.8
 def share_found_again(first: NDArray[np.uint8], second: NDArray[np.uint8], *, seconds_apart: float) -> float:
     """The smaller of two shares: blocks of each luma picture (h, w) that are found in the other, 0 to 1.
 
-    A picture without texture has nothing to find: two such are one scene when they are equally bright, and a plain one
-    after a textured one is another scene.
+    A picture without texture has nothing to find: two such are one scene when they are about equally bright, and a
+    plain one after a textured one is another scene.
     """
     least, greatest = REACH_PIXELS
     reach = round(min(greatest, max(least, REACH_SHARE_PER_SECOND * seconds_apart * first.shape[1])))
     there, back = _found(first, second, reach), _found(second, first, reach)
     if there is None and back is None:
-        return 1.0 if abs(float(first.mean()) - float(second.mean())) < 2 * TEXTURED else 0.0
+        return 1.0 if abs(float(first.mean()) - float(second.mean())) < PLAIN_STEP else 0.0
     return min(share or 0.0 for share in (there, back))
 
 

@@ -12,11 +12,11 @@ import referencing.exceptions
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
-from vision_bench.engine.chat.declared.regex_sample import UnsupportedPattern, sample_of
-from vision_bench.engine.chat.declared.schema_fill import fill
 from vision_bench.engine.chat.model import BadChatRequest, ChatRequest
 from vision_bench.engine.chat.perception.observation import Observation, measurements
 from vision_bench.engine.chat.perception.wording import FIELDS, INTRODUCTION, Language, describe, plain_text
+from vision_bench.engine.chat.regex_sample import UnsupportedPattern, sample_of
+from vision_bench.engine.chat.schema_fill import fill
 
 ALIASES = {"description": "summary", "answer": "summary", "caption": "summary", "text": "on_screen_text"}
 """Other names for the four fields in a user's own schema."""

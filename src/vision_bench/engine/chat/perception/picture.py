@@ -237,4 +237,6 @@ def _shapes(frames: Sequence[NDArray[np.uint8]], scenes: list[list[int]]) -> lis
 
 def _detail(luma: Luma) -> float:
     """How many steep edges a frame has; a title raises it, a moving camera does not."""
+    if luma.shape[1] < 2:
+        return 0.0
     return float((np.abs(np.diff(luma.astype(np.int16), axis=1)) > EDGE_LUMA).mean())

@@ -115,7 +115,7 @@ class TextReader:
         padded[0, :, :, :line_width] = line.transpose(2, 0, 1) / np.float32(127.5) - 1
         steps = engine.text_rec.session(padded)[0]
         letters = list(_letters(steps, engine.text_rec.postprocess_op.character))
-        return judge(letters, ink_runs(cv2.cvtColor(line, cv2.COLOR_BGR2GRAY)))
+        return judge(letters, ink_runs(cv2.cvtColor(line, cv2.COLOR_BGR2GRAY)), width=line_width)
 
 
 def _letters(steps: NDArray[np.float32], alphabet: list[str]) -> Iterable[Letter]:

@@ -19,6 +19,9 @@ Language = Literal["ko", "en"]
 DARK_LUMA, BRIGHT_LUMA = 60, 150
 LITTLE_MOTION, MUCH_MOTION = 0.02, 0.25
 
+TOLD_SECONDS = 0.05
+"""Shorter stretches would be told as 0.0 s."""
+
 MOST_TIMES = 8
 """Most points in time that one sentence names."""
 
@@ -84,9 +87,9 @@ def _scene_en(picture: PictureFacts | None) -> str:
     if picture.motion is not None:
         moves = _moves(picture, "hardly moves", "moves a little", "moves much")
         sentences.append(f"It {moves}: {_percent(picture)} % of it changes from one frame to the next.")
-    if picture.black_seconds:
+    if picture.black_seconds >= TOLD_SECONDS:
         sentences.append(f"It is black for {picture.black_seconds:.1f} s.")
-    if picture.frozen_seconds:
+    if picture.frozen_seconds >= TOLD_SECONDS:
         sentences.append(f"It is frozen for {picture.frozen_seconds:.1f} s.")
     if picture.cut_seconds:
         times = _times(picture.cut_seconds)
@@ -111,9 +114,9 @@ def _scene_ko(picture: PictureFacts | None) -> str:
     if picture.motion is not None:
         moves = _moves(picture, "움직임이 거의 없습니다", "조금 움직입니다", "많이 움직입니다")
         sentences.append(f"{moves}: 프레임 사이에 화면의 {_percent(picture)} %가 바뀝니다.")
-    if picture.black_seconds:
+    if picture.black_seconds >= TOLD_SECONDS:
         sentences.append(f"{picture.black_seconds:.1f}초 동안 검습니다.")
-    if picture.frozen_seconds:
+    if picture.frozen_seconds >= TOLD_SECONDS:
         sentences.append(f"{picture.frozen_seconds:.1f}초 동안 멈춰 있습니다.")
     if picture.cut_seconds:
         sentences.append(f"장면 전환 {len(picture.cut_seconds)}번 ({_times(picture.cut_seconds)}초).")
@@ -143,7 +146,7 @@ def _sound_en(seen: Observation) -> str:
     ]
     if sound.loudness_dbfs is not None and sound.peak_dbfs is not None:
         sentences.append(f"Loudness {sound.loudness_dbfs:.1f} dBFS, peak {sound.peak_dbfs:.1f} dBFS.")
-    if sound.silent_seconds:
+    if sound.silent_seconds >= TOLD_SECONDS:
         sentences.append(f"Silent for {sound.silent_seconds:.1f} s.")
     if sound.beep_seconds:
         beeps = _plural(len(sound.beep_seconds), "beep")
@@ -167,7 +170,7 @@ def _sound_ko(seen: Observation) -> str:
     ]
     if sound.loudness_dbfs is not None and sound.peak_dbfs is not None:
         sentences.append(f"소리 크기 {sound.loudness_dbfs:.1f} dBFS, 최대 {sound.peak_dbfs:.1f} dBFS.")
-    if sound.silent_seconds:
+    if sound.silent_seconds >= TOLD_SECONDS:
         sentences.append(f"{sound.silent_seconds:.1f}초 동안 소리가 없습니다.")
     if sound.beep_seconds:
         sentences.append(f"1 kHz 신호음 {len(sound.beep_seconds)}번 ({_times(sound.beep_seconds)}초).")
@@ -208,6 +211,8 @@ def _summary_en(seen: Observation) -> str:
         looks = "No picture"
     elif picture.is_black:
         looks = "Black picture"
+    elif picture.motion is None:
+        looks = "A picture"
     else:
         looks = _moves(picture, "Still picture", "Picture with little motion", "Picture with much motion")
     if sound is None:
@@ -227,6 +232,8 @@ def _summary_ko(seen: Observation) -> str:
         looks = "화면 없음"
     elif picture.is_black:
         looks = "검은 화면"
+    elif picture.motion is None:
+        looks = "화면 있음"
     else:
         looks = _moves(picture, "멈춘 화면", "움직임이 적은 화면", "움직임이 많은 화면")
     if sound is None:

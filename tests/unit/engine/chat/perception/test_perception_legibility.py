@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from vision_bench.engine.chat.perception.legibility import Letter, Reading, Run, ink_runs, judge
+from vision_bench.engine.chat.perception.legibility import Letter, Reading, Run, ink_runs
+from vision_bench.engine.chat.perception.legibility import judge as judge_line
+
+
+def judge(letters: list[Letter], runs: list[Run]) -> Reading:
+    """In a line wide enough that no run lies at its edge."""
+    return judge_line(letters, runs, width=200)
 
 
 def line(*runs: tuple[int, int], width: int = 200, paper: int = 10, ink: int = 240) -> np.ndarray:
@@ -59,11 +65,26 @@ def test_a_syllable_taken_for_a_letter_is_dropped() -> None:
     assert judge(letters("0", 19), runs) == Reading("", has_unread=True)
 
 
-def test_a_digit_before_a_syllable_is_kept() -> None:
-    """``4회``: the 4 is certain and no piece of a syllable looks like it; what follows is marked unread."""
-    runs = [Run(10, 24), Run(30, 60)]
-    assert judge(letters("4", 17), runs) == Reading("4…", has_unread=True)
-    assert judge(letters("4", 17, confidence=0.8), runs) == Reading("", has_unread=True)
+def test_certain_letters_beside_unread_ink_are_kept_from_three_on() -> None:
+    """``2026년`` keeps the year; ``4회`` and ``42`` for ``나라`` keep nothing, however sure the recogniser is."""
+    year = [Run(10, 20), Run(24, 34), Run(38, 48), Run(52, 62), Run(68, 98)]
+    assert judge(letters("2026", 15, 29, 43, 57), year) == Reading("2026…", has_unread=True)
+    assert judge(letters("2026", 15, 29, 43, 57, confidence=0.9), year) == Reading("", has_unread=True)
+    assert judge(letters("4", 15), [Run(10, 20), Run(26, 56)]) == Reading("", has_unread=True)
+    assert judge(letters("42", 15, 41), [Run(10, 20), Run(24, 28), Run(36, 46), Run(50, 54)]).text == ""
+
+
+def test_pieces_of_syllables_in_a_row_are_not_a_number() -> None:
+    """Three certain zeros and ones, each beside a run that nobody read, are Hangul vowels and circles."""
+    runs = [Run(10, 20), Run(24, 27), Run(31, 41), Run(45, 48), Run(58, 66)]
+    assert judge(letters("010", 15, 25, 36), runs).text == ""
+
+
+def test_the_paper_s_edge_is_not_unread_writing() -> None:
+    """A run at the very end of the line with no letter over it is the edge of a title's paper."""
+    runs = [Run(5, 6), Run(20, 30), Run(193, 194)]
+    assert judge(letters("A", 25), runs) == Reading("A", has_unread=False)
+    assert judge(letters("A", 25), [Run(20, 30), Run(150, 160)]) == Reading("A …", has_unread=True)
 
 
 def test_an_unread_word_does_not_cost_its_neighbours() -> None:
@@ -82,7 +103,7 @@ def test_unread_words_in_a_row_are_one_mark() -> None:
 def test_letters_of_other_scripts_are_not_passed_on() -> None:
     """A Chinese letter for a Hangul syllable is writing that was not read."""
     assert judge(letters("早", 20, confidence=0.98), [Run(10, 30)]) == Reading("", has_unread=True)
-    assert judge(letters("9人", 15, 40, confidence=0.99), [Run(10, 20), Run(26, 54)]).text == "9…"
+    assert judge(letters("9人", 15, 40, confidence=0.99), [Run(10, 20), Run(26, 54)]).text == ""
 
 
 def test_a_word_that_is_doubtful_throughout_is_dropped() -> None:

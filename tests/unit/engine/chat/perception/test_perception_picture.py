@@ -149,3 +149,17 @@ def test_frames_share_out_the_whole_length() -> None:
     """Each frame stands for the time around it, the first and last up to the ends."""
     assert seconds_of_each(np.array([0.0, 2.0, 4.0]), 6.0) == pytest.approx([1.0, 2.0, 3.0])
     assert seconds_of_each(np.array([0.0]), 0.0) == [0.0]
+
+
+def test_a_fade_of_a_plain_picture_is_no_cut() -> None:
+    """Grey that brightens by ten levels a step is one scene; a jump by a hundred is another."""
+    greys = [np.full((HEIGHT, WIDTH, 3), 60 + 10 * number, np.uint8) for number in range(6)]
+    assert measured(greys).cut_seconds == ()
+    assert len(measured([greys[0]] * 3 + [greys[0] + 100] * 3).cut_seconds) == 1
+
+
+@pytest.mark.parametrize("shape", [(16, 16), (1, 100), (100, 1), (1, 1)])
+def test_tiny_pictures_are_measured(shape: tuple[int, int]) -> None:
+    """Smaller than a block, a line of pixels, one pixel: no error, and nothing made up."""
+    facts = measured([np.full((*shape, 3), 90, np.uint8)] * 4)
+    assert facts.frozen_seconds == pytest.approx(6.0) and facts.cut_seconds == () and facts.shapes == ()

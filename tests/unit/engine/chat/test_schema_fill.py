@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from vision_bench.engine.chat.declared.schema_fill import fill
+from vision_bench.engine.chat.schema_fill import fill
 
 TREE = {
     "$ref": "#/$defs/node",

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from vision_bench.engine.chat.declared.regex_sample import UnsupportedPattern, sample_of
+from vision_bench.engine.chat.regex_sample import UnsupportedPattern, sample_of
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from vision_bench.engine.chat.declared.regex_sample import UnsupportedPattern, sample_of
+from vision_bench.engine.chat.regex_sample import UnsupportedPattern, sample_of
 
 Schema = Mapping[str, Any]
 MAX_DEPTH = 24
