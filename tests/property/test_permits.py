@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 from vision_bench.errors import BrokenStream, ConnectFailed, UpstreamError
 from vision_bench.gateway.admission import Admission, Timings
-from vision_bench.gateway.batch import BatchItem, parse_items, run_batch
+from vision_bench.gateway.batch import BatchRun
 from vision_bench.gateway.exchange import ClientLeft, Exchange, unless_client_leaves
+from vision_bench.gateway.items import BatchItem, ItemReader
 from vision_bench.gateway.transport import Payload
 from vision_bench.gateway.upstream import VLLMClient
 
@@ -199,15 +200,17 @@ def test_no_permit_is_lost_by_batches(batches: list[list[Plan]], leaves: list[fl
             for index, plan in enumerate(batches[number]):
                 body = f'{{"plan":"{number}-{index}"}}'
                 transport.plans[body] = plan
-                entries += parse_items(f'{{"items":[{{"id":"{index}","body":{body}}}]}}'.encode(), max_items=1)
+                entries += ItemReader(max_items=1).feed(f'{{"items":[{{"id":"{index}","body":{body}}}]}}'.encode())
 
             async def emit(line: bytes) -> None:
                 await asyncio.sleep(0)
                 lines[number].append(line)
 
-            work = run_batch(entries, client, Exchange(request_id=str(number)), emit)
             try:
-                await unless_client_leaves(leaving_after(leaves[number]), work)
+                async with BatchRun(client, Exchange(request_id=str(number))) as run:
+                    for entry in entries:
+                        run.start(entry)
+                    await unless_client_leaves(leaving_after(leaves[number]), run.emit_lines(emit))
             except ClientLeft:
                 has_left[number] = True
 

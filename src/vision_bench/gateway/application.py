@@ -9,14 +9,15 @@ from importlib.metadata import version
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from vision_bench.gateway.admission import Admission
+from vision_bench.gateway.admission import Admission, Buffer, Pace
 from vision_bench.gateway.docs_pages import add_docs_pages
 from vision_bench.gateway.exchange import Refusal, exchange_of
-from vision_bench.gateway.middleware import ApiKeys, RequestLog
-from vision_bench.gateway.routes import router
+from vision_bench.gateway.middleware import ApiKeys, RequestLog, our_failure
+from vision_bench.gateway.routes import DirectRoutes, router
 from vision_bench.gateway.settings import Settings, load_settings
-from vision_bench.gateway.transport import AiohttpTransport, Transport
+from vision_bench.gateway.transport import HttpTransport, Transport
 from vision_bench.gateway.upstream import VLLMClient
 
 CONNECT_TIMEOUT_SECONDS = 10.0
@@ -24,6 +25,22 @@ CONNECT_TIMEOUT_SECONDS = 10.0
 _DESCRIPTION = """\
 A thin gateway in front of vLLM's `/v1/chat/completions`. It adds three things and changes nothing else: a limit on
 calls at once, batches that stream one line an item, and a request id. Every answer carries `X-Request-Id`."""
+
+
+class _Gateway(FastAPI):
+    """FastAPI for the documentation and the small routes, behind a front of our own that serves the others itself.
+
+    FastAPI's and Starlette's layers around a route take longer than all our own work on a request.
+    """
+
+    front: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.front(scope, receive, send)
+
+    async def behind(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What FastAPI would do by itself."""
+        await super().__call__(scope, receive, send)
 
 
 def create_app(settings: Settings | None = None, *, transport: Transport | None = None) -> FastAPI:
@@ -37,7 +54,7 @@ def create_app(settings: Settings | None = None, *, transport: Transport | None 
         InvalidSettings: a setting is missing or wrong.
     """
     chosen = settings or load_settings()
-    app = FastAPI(
+    app = _Gateway(
         title="vision-bench gateway",
         version=version("vision-bench"),
         description=_DESCRIPTION,
@@ -45,10 +62,12 @@ def create_app(settings: Settings | None = None, *, transport: Transport | None 
         redoc_url=None,
         lifespan=_lifespan(chosen, transport),
     )
+    app.front = DirectRoutes(app.behind, app.state)
     if chosen.gateway_api_keys:
-        app.add_middleware(ApiKeys, keys=[key.get_secret_value() for key in chosen.gateway_api_keys])
-    app.add_middleware(RequestLog)
+        app.front = ApiKeys(app.front, keys=[key.get_secret_value() for key in chosen.gateway_api_keys])
+    app.front = RequestLog(app.front)
     app.add_exception_handler(HTTPException, _as_json)
+    app.add_exception_handler(Exception, _our_failure)
     app.include_router(router)
     add_docs_pages(app)
     return app
@@ -64,6 +83,10 @@ def _lifespan(
             app.state.admission = Admission(
                 settings.vllm_concurrency, acquire_timeout_seconds=settings.vllm_acquire_timeout_seconds
             )
+            app.state.buffer = Buffer(
+                settings.gateway_buffer_bytes, acquire_timeout_seconds=settings.vllm_acquire_timeout_seconds
+            )
+            app.state.pace = Pace()
             app.state.vllm = VLLMClient(
                 opened,
                 app.state.admission,
@@ -78,7 +101,7 @@ def _lifespan(
 def _opened(settings: Settings, transport: Transport | None) -> AbstractAsyncContextManager[Transport]:
     if transport is not None:
         return nullcontext(transport)
-    return AiohttpTransport(
+    return HttpTransport(
         f"{settings.vllm_base_url}/chat/completions",
         connect_timeout_seconds=min(CONNECT_TIMEOUT_SECONDS, settings.vllm_timeout_seconds),
     )
@@ -92,3 +115,9 @@ async def _as_json(request: Request, problem: Exception) -> Response:
     refusal = Refusal(problem.status_code, str(problem.detail), type=type)
     exchange_of(request.scope).outcome = type
     return Response(refusal.body, refusal.status, media_type="application/json", headers=problem.headers)
+
+
+async def _our_failure(request: Request, _problem: Exception) -> Response:
+    """A bug behind the front. The front logs it."""
+    refusal = our_failure(exchange_of(request.scope).request_id)
+    return Response(refusal.body, refusal.status, media_type="application/json")

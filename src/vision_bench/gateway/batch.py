@@ -1,19 +1,19 @@
-"""Many bodies in one request: taken apart, sent all at once, given back a line each as they finish."""
+"""Many bodies in one request: each sent as soon as it is there, given back a line each as they finish."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-import re
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, Self
 
 import msgspec
 
 from vision_bench.errors import BrokenStream, UpstreamError
 from vision_bench.gateway.admission import Timings
-from vision_bench.gateway.exchange import Exchange, Refusal
+from vision_bench.gateway.exchange import Exchange
+from vision_bench.gateway.items import BatchItem
 from vision_bench.gateway.upstream import Answer, VLLMClient
 from vision_bench.wire.chat import StreamReader, error_message
 from vision_bench.wire.ndjson import dump_line, finite
@@ -24,117 +24,67 @@ logger = logging.getLogger(__name__)
 _FALSE_LINE_ENDS = {"\u0085": rb"\u0085", "\u2028": rb"\u2028", "\u2029": rb"\u2029"}
 
 
-class BatchItem(msgspec.Struct, frozen=True):
-    """One body of a batch, as the caller wrote it: ``body`` is a view into the request, not a copy."""
-
-    id: str
-    body: msgspec.Raw
-
-
-class _Batch(msgspec.Struct):
-    items: list[BatchItem]
-
-
-class _StreamFlag(msgspec.Struct):
-    stream: Any = None
-
-
 class _ErrorField(msgspec.Struct):
     error: Any = None
 
 
-def parse_items(body: bytes | bytearray, *, max_items: int) -> list[BatchItem]:
-    """The items of a batch request.
+class BatchRun:
+    """The calls of one batch. Leaving the block cancels those that run, and returns when their permits are free."""
 
-    Raises:
-        Refusal: 413 for more than ``max_items``; 400 for anything else, naming the item and the field. Ids must
-            differ: results are matched by id, and two lines with one id could not be told apart.
-    """
-    try:
-        items = msgspec.json.decode(body, type=_Batch).items
-    except msgspec.ValidationError as problem:
-        raise _malformed(*_place(str(problem))) from problem
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise _malformed(None, f"not JSON ({problem})") from problem
-    if len(items) > max_items:
-        raise Refusal(
-            413,
-            f"{len(items)} items, the limit is {max_items} (MAX_BATCH_ITEMS); send them in several requests",
-            type="too_many_items",
-            param="items",
-        )
-    may_stream = b'"stream"' in body  # saves a second pass over the bodies; base64 cannot hold a quote
-    seen: dict[str, int] = {}
-    for index, item in enumerate(items):
-        if memoryview(item.body)[0] != ord("{"):
-            raise _malformed(f"items[{index}].body", "must be a chat.completions object")
-        if (first := seen.setdefault(item.id, index)) != index:
-            raise _malformed(
-                f"items[{index}].id", f"{item.id!r} is the id of items[{first}] already; give every item its own"
-            )
-        if may_stream and msgspec.json.decode(item.body, type=_StreamFlag).stream is True:
-            raise _malformed(
-                f"items[{index}].body.stream", "a batch line holds a whole answer; leave stream out, or use /chat"
-            )
-    return items
+    def __init__(
+        self, client: VLLMClient, exchange: Exchange, *, authorization: str | None = None, queue_ms: float | None = None
+    ) -> None:
+        self._client = client
+        self._exchange = exchange
+        self._authorization = authorization
+        self._queue_ms = queue_ms
+        self._running: set[asyncio.Task[None]] = set()
+        self._lines: asyncio.Queue[bytes] = asyncio.Queue()
+        self._count = 0
 
+    async def __aenter__(self) -> Self:
+        return self
 
-def _place(message: str) -> tuple[str | None, str]:
-    """msgspec's "what - at `$.items[2].id`" as the place and the fault."""
-    found = re.fullmatch(r"(.*) - at `\$\.?(.*)`", message)
-    what, where = (found[1], found[2]) if found else (message, "")
-    if missing := re.fullmatch(r"Object missing required field `(.*)`", what):
-        return f"{where}.{missing[1]}".lstrip("."), "is missing"
-    return where or None, f"{what[0].lower()}{what[1:]}"
-
-
-def _malformed(param: str | None, fault: str) -> Refusal:
-    return Refusal(400, f"{param or 'the body'}: {fault}", type="invalid_request", param=param)
-
-
-async def run_batch(
-    items: Sequence[BatchItem],
-    client: VLLMClient,
-    exchange: Exchange,
-    emit: Callable[[bytes], Awaitable[None]],
-    *,
-    authorization: str | None = None,
-) -> None:
-    """Call vLLM for every item, and ``emit`` a line for each in the order in which they finish.
-
-    Every item asks for a permit at once, in the order of the request. A failed item is a line; the others go on.
-    Cancelled, it cancels every call and returns when their permits are free.
-    """
-    tasks = [
-        asyncio.create_task(_answer_item(item, f"{exchange.request_id}-{index}", client, exchange, authorization))
-        for index, item in enumerate(items)
-    ]
-    try:
-        for next_done in asyncio.as_completed(tasks):
-            await emit(await next_done)
-    finally:
-        for task in tasks:
+    async def __aexit__(self, *_: object) -> None:
+        running = tuple(self._running)
+        for task in running:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*running, return_exceptions=True)
 
+    def start(self, item: BatchItem) -> None:
+        """Have this item ask for a permit now, behind those that were started before it."""
+        task = asyncio.create_task(self._call(item, f"{self._exchange.request_id}-{self._count}"))
+        self._count += 1
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
 
-async def _answer_item(
-    item: BatchItem, request_id: str, client: VLLMClient, exchange: Exchange, authorization: str | None
-) -> bytes:
-    timings = Timings()
-    try:
-        async with client.chat(
-            memoryview(item.body), request_id=request_id, timings=timings, authorization=authorization
-        ) as answer:
-            payload = await answer.read()
-        return _line(item.id, answer, round(timings.upstream_ms or 0.0), payload, exchange)
-    except UpstreamError as problem:
-        return _failure(item.id, f"{problem.outcome}: {problem}", exchange)
-    except Exception:
-        logger.exception("request_id=%s: the gateway itself failed on this item", request_id)
-        return _failure(item.id, f"internal_error: see the gateway's log for request id {request_id}", exchange)
-    finally:
-        exchange.include(timings)
+    async def emit_lines(self, emit: Callable[[bytes], Awaitable[None]]) -> None:
+        """``emit`` a line for every item that was started, in the order in which they finish.
+
+        A failed item is a line; the others go on.
+        """
+        for _ in range(self._count):
+            await emit(await self._lines.get())
+
+    async def _call(self, item: BatchItem, request_id: str) -> None:
+        self._lines.put_nowait(await self._answer(item, request_id, Timings(queue_ms=self._queue_ms)))
+
+    async def _answer(self, item: BatchItem, request_id: str, timings: Timings) -> bytes:
+        exchange = self._exchange
+        call = self._client.chat(
+            memoryview(item.body), request_id=request_id, timings=timings, authorization=self._authorization
+        )
+        try:
+            async with call as answer:
+                payload = await answer.read()
+            return _line(item.id, answer, round(timings.upstream_ms or 0.0), payload, exchange)
+        except UpstreamError as problem:
+            return _failure(item.id, f"{problem.outcome}: {problem}", exchange)
+        except Exception:
+            logger.exception("request_id=%s: the gateway itself failed on this item", request_id)
+            return _failure(item.id, f"internal_error: see the gateway's log for request id {request_id}", exchange)
+        finally:
+            exchange.include(timings)
 
 
 def _line(item_id: str, answer: Answer, elapsed_ms: int, payload: bytes, exchange: Exchange) -> bytes:

@@ -60,7 +60,7 @@ def _error(
     return {code: {"description": description, "content": {"application/json": {"example": example}}}}
 
 
-_TOO_LARGE = _error(413, "too_large", "The body is larger than MAX_BODY_BYTES", "the body is 600000000 bytes, ...")
+_TOO_LARGE = _error(413, "too_large", "The body is over GATEWAY_MAX_BODY_BYTES", "the body is 600000000 bytes, ...")
 _NO_KEY = _error(401, "unauthorized", "GATEWAY_API_KEYS is set and no key was sent", "send Authorization: Bearer ...")
 
 HEALTHZ: OpenApi = {200: {"description": "Up", "content": {"application/json": {"example": {"ok": True}}}}}
@@ -119,5 +119,5 @@ BATCH: OpenApi = {
     },
     **_error(400, "invalid_request", "A malformed body", "items[1].id: is missing", "items[1].id"),
     **_NO_KEY,
-    **_error(413, "too_many_items", "More than MAX_BATCH_ITEMS items or MAX_BODY_BYTES", "129 items, ...", "items"),
+    **_error(413, "too_many_items", "Over MAX_BATCH_ITEMS or GATEWAY_MAX_BODY_BYTES", "129 items, ...", "items"),
 }

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.types import Message, Receive, Scope, Send
 
 from vision_bench.errors import AcquireTimeout, ConnectFailed, UpstreamError, UpstreamTimeout
-from vision_bench.gateway.admission import Timings
+from vision_bench.gateway.admission import Pace, Timings
 from vision_bench.wire.chat import error_body
 
 SCOPE_KEY = "vision_bench.exchange"
@@ -28,6 +28,8 @@ class Exchange:
     """What the log line of one request says. Made by the middleware, filled in on the way."""
 
     request_id: str
+    route: str | None = None
+    """Known before the router has said it, or not at all."""
     status: int | None = None
     outcome: str = "ok"
     items: int | None = None
@@ -103,47 +105,69 @@ def header(scope: Scope, name: bytes) -> str | None:
     return None
 
 
-async def read_body(scope: Scope, receive: Receive, *, limit_bytes: int) -> bytes | bytearray:
-    """The request's body, refused as soon as it is known to be too big.
+def declared_bytes(scope: Scope, *, limit_bytes: int) -> int:
+    """How long the body may be: its Content-Length, or the limit when it has none.
 
     Raises:
-        Refusal: 413; at most ``limit_bytes`` were held.
-        ClientLeft: the caller left before the end.
+        Refusal: 413, for a length over the limit.
     """
     declared = header(scope, b"content-length")
-    if declared is not None and int(declared) > limit_bytes:
+    if declared is None:
+        return limit_bytes
+    if int(declared) > limit_bytes:
         raise _too_large(f"{declared} bytes", limit_bytes)
-    message = await _receive_body(receive)
-    whole: bytes | bytearray = message.get("body", b"")
-    if message.get("more_body"):
-        whole = bytearray(whole)  # grows in place: joining a list of chunks would hold the body twice
-    while len(whole) <= limit_bytes:
-        if not message.get("more_body"):
-            return whole
-        message = await _receive_body(receive)
-        whole += message.get("body", b"")
-    raise _too_large(f"more than {limit_bytes} bytes", limit_bytes)
+    return int(declared)
+
+
+class Upload:
+    """The body of a request as it comes.
+
+    Attributes:
+        is_whole: its last byte has come.
+        size_bytes: how much has come so far.
+    """
+
+    def __init__(self, receive: Receive, pace: Pace, *, limit_bytes: int) -> None:
+        self._receive = receive
+        self._pace = pace
+        self._limit_bytes = limit_bytes
+        self.is_whole = False
+        self.size_bytes = 0
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The body in the pieces in which it comes, refused as soon as it is known to be too big.
+
+        Raises:
+            Refusal: 413; at most the limit was given out.
+            ClientLeft: the caller left before the end.
+        """
+        while not self.is_whole:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientLeft
+            piece = message.get("body", b"")
+            self.is_whole = not message.get("more_body", False)
+            self.size_bytes += len(piece)
+            if self.size_bytes > self._limit_bytes:
+                raise _too_large(f"more than {self._limit_bytes} bytes", self._limit_bytes)
+            if piece:
+                yield piece
+            if not self.is_whole:
+                await self._pace.turn()
 
 
 def _too_large(size: str, limit_bytes: int) -> Refusal:
     return Refusal(
         413,
-        f"the body is {size}, the limit is {limit_bytes} (MAX_BODY_BYTES); send smaller clips or fewer items",
+        f"the body is {size}, the limit is {limit_bytes} (GATEWAY_MAX_BODY_BYTES); send smaller clips or fewer items",
         type="too_large",
     )
-
-
-async def _receive_body(receive: Receive) -> Message:
-    message = await receive()
-    if message["type"] == "http.disconnect":
-        raise ClientLeft
-    return message
 
 
 async def unless_client_leaves(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
     """Run ``work`` to its end, or cancel it the moment the caller leaves. The body must have been read.
 
-    ``work`` has ended when this returns or raises, whichever way: its permits are free.
+    ``work`` runs in the calling task, and has ended when this returns or raises: its permits are free.
 
     The connection is watched by waiting for ASGI's disconnect message, here and nowhere else: a second reader
     would take the one message away from the first.
@@ -151,23 +175,28 @@ async def unless_client_leaves(receive: Receive, work: Coroutine[Any, Any, None]
     Raises:
         ClientLeft: the caller left first.
     """
-    working = asyncio.create_task(work)
-    leaving = asyncio.create_task(_client_leaves(receive))
+    task = asyncio.current_task()
+    has_left = False
+
+    async def watch() -> None:
+        nonlocal has_left
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        has_left = True
+        if task is not None:
+            task.cancel()
+
+    watching = asyncio.create_task(watch())
     try:
-        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        await work
+    except asyncio.CancelledError:
+        # Somebody else may have cancelled us too: a server that stops.
+        if has_left and task is not None and not task.uncancel():
+            raise ClientLeft from None
+        raise
     finally:
-        has_left = not working.done()
-        working.cancel()
-        leaving.cancel()
-        await asyncio.wait((working, leaving))
-    if has_left and working.cancelled():
-        raise ClientLeft
-    working.result()
-
-
-async def _client_leaves(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+        watching.cancel()
+        await asyncio.sleep(0)  # its one step
 
 
 async def send_whole(send: Send, status: int, headers: Mapping[str, str], body: bytes) -> None:

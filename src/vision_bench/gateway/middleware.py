@@ -58,11 +58,16 @@ class RequestLog:
         except Exception:
             logger.exception("request_id=%s: the gateway itself failed", exchange.request_id)
             if exchange.status is None:
-                message = f"the gateway failed; its log has the reason under request id {exchange.request_id}"
-                await refuse(scope, receive, send_stamped, Refusal(500, message, type="internal_error"))
+                await refuse(scope, receive, send_stamped, our_failure(exchange.request_id))
             exchange.outcome = "internal_error"
         finally:
             logger.info("%s", _line(scope, exchange))
+
+
+def our_failure(request_id: str) -> Refusal:
+    """The answer to a request that met a bug: where to look, and no reason."""
+    message = f"the gateway failed; its log has the reason under request id {request_id}"
+    return Refusal(500, message, type="internal_error")
 
 
 def _usable_id(offered: str | None) -> str:
@@ -72,21 +77,19 @@ def _usable_id(offered: str | None) -> str:
 
 
 def _line(scope: Scope, exchange: Exchange) -> str:
-    route = getattr(scope.get("route"), "path", None) or repr(scope["path"][:100])
+    route = exchange.route or getattr(scope.get("route"), "path", None) or repr(scope["path"][:100])
     status = exchange.status if exchange.status is not None else 499  # nginx's word for "nobody to answer"
-    timings = exchange.timings
-    fields = {
-        "request_id": exchange.request_id,
-        "method": scope["method"],
-        "route": route,
-        "status": status,
-        "items": exchange.items,
-        "failed": exchange.failed,
-        "queue_ms": None if timings.queue_ms is None else f"{timings.queue_ms:.1f}",
-        "upstream_ms": None if timings.upstream_ms is None else f"{timings.upstream_ms:.1f}",
-        "outcome": exchange.outcome,
-    }
-    return " ".join(f"{name}={'-' if value is None else value}" for name, value in fields.items())
+    queue_ms, upstream_ms = exchange.timings.queue_ms, exchange.timings.upstream_ms
+    return (
+        f"request_id={exchange.request_id} method={scope['method']} route={route} status={status} "
+        f"items={_shown(exchange.items)} failed={_shown(exchange.failed)} "
+        f"queue_ms={'-' if queue_ms is None else f'{queue_ms:.1f}'} "
+        f"upstream_ms={'-' if upstream_ms is None else f'{upstream_ms:.1f}'} outcome={exchange.outcome}"
+    )
+
+
+def _shown(count: int | None) -> str:
+    return "-" if count is None else str(count)
 
 
 class ApiKeys:

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import ClassVar
 
 from fastapi import APIRouter, Request
+from starlette.datastructures import State
 from starlette.responses import JSONResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from vision_bench.errors import HttpFailure, UpstreamError
+from vision_bench.errors import AcquireTimeout, HttpFailure, UpstreamError
 from vision_bench.gateway import examples
-from vision_bench.gateway.batch import parse_items, run_batch
+from vision_bench.gateway.admission import Buffer, Pace, Room, Timings
+from vision_bench.gateway.batch import BatchRun
 from vision_bench.gateway.exchange import (
     Refusal,
+    Upload,
+    declared_bytes,
     exchange_of,
     header,
-    read_body,
     refusal_of,
     refuse,
     send_whole,
     start_message,
     unless_client_leaves,
 )
+from vision_bench.gateway.items import ItemReader
 from vision_bench.gateway.settings import Settings
 from vision_bench.gateway.upstream import Answer, VLLMClient
 from vision_bench.wire.chat import error_body
@@ -50,7 +55,7 @@ async def chat(request: Request) -> Response:
 
     `stream: true` works: events come as vLLM sends them.
     """
-    return _Chat(request)
+    return _Chat(request.app.state)
 
 
 @router.post(
@@ -64,30 +69,34 @@ async def chat_batch(request: Request) -> Response:
 
     Match lines by `id`. A failed item is a line with `error`; the others go on.
     """
-    return _Batch(request)
+    return _Batch(request.app.state)
 
 
 class _Exchange(Response):
     """A response that is the whole of the request's life: one coroutine holds the permit and knows both ends."""
 
-    def __init__(self, request: Request) -> None:
-        self._settings: Settings = request.app.state.settings
-        self._client: VLLMClient = request.app.state.vllm
+    def __init__(self, state: State) -> None:
+        self._settings: Settings = state.settings
+        self._client: VLLMClient = state.vllm
+        self._buffer: Buffer = state.buffer
+        self._pace: Pace = state.pace
         self.background = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        limit_bytes = self._settings.gateway_max_body_bytes
+        upload = Upload(receive, self._pace, limit_bytes=limit_bytes)
+        timings = exchange_of(scope).timings
         try:
-            body = await read_body(scope, receive, limit_bytes=self._settings.max_body_bytes)
+            size_bytes = declared_bytes(scope, limit_bytes=limit_bytes)
+            async with self._buffer.room(size_bytes, timings) as room:
+                await self.answer(upload, room, scope, receive, send)
         except Refusal as refusal:
-            await refuse(scope, receive, send, refusal, body_unread=True)
-            return
-        try:
-            await unless_client_leaves(receive, self.answer(body, scope, send))
-        except Refusal as refusal:
-            await refuse(scope, receive, send, refusal)
+            await refuse(scope, receive, send, refusal, body_unread=not upload.is_whole)
+        except AcquireTimeout as problem:
+            await refuse(scope, receive, send, _timed_refusal(problem, timings), body_unread=True)
 
-    async def answer(self, body: bytes | bytearray, scope: Scope, send: Send) -> None:
-        """Answer the request, or raise Refusal before anything was sent."""
+    async def answer(self, upload: Upload, room: Room, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read the body and answer the request, or raise Refusal before anything was sent."""
         raise NotImplementedError
 
     def authorization(self, scope: Scope) -> str | None:
@@ -96,7 +105,13 @@ class _Exchange(Response):
 
 
 class _Chat(_Exchange):
-    async def answer(self, body: bytes | bytearray, scope: Scope, send: Send) -> None:
+    async def answer(self, upload: Upload, room: Room, scope: Scope, receive: Receive, send: Send) -> None:
+        # The pieces are not joined: a clip is copied once less.
+        body = [piece async for piece in upload.pieces()]
+        room.shrink(upload.size_bytes)
+        await unless_client_leaves(receive, self._pass_on(body, scope, send))
+
+    async def _pass_on(self, body: list[bytes], scope: Scope, send: Send) -> None:
         exchange = exchange_of(scope)
         timings = exchange.timings
         exchange.items = 1
@@ -124,9 +139,8 @@ class _Chat(_Exchange):
                     async for chunk in answer.chunks():
                         await send({"type": "http.response.body", "body": chunk, "more_body": True})
         except UpstreamError as problem:
-            refusal = refusal_of(problem)
+            refusal = _timed_refusal(problem, timings)
             if not has_started:
-                refusal.headers["Server-Timing"] = _server_timing(timings.queue_ms, timings.upstream_ms)
                 raise refusal from problem
             exchange.outcome = refusal.type
             if is_event_stream:
@@ -143,18 +157,52 @@ class _Chat(_Exchange):
 
 
 class _Batch(_Exchange):
-    async def answer(self, body: bytes | bytearray, scope: Scope, send: Send) -> None:
+    async def answer(self, upload: Upload, room: Room, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = exchange_of(scope)
-        items = parse_items(body, max_items=self._settings.max_batch_items)
-        exchange.items, exchange.failed = len(items), 0
-        headers = {"Content-Type": MEDIA_TYPE, "X-Batch-Total": str(len(items)), **_UNBUFFERED}
+        reader = ItemReader(max_items=self._settings.max_batch_items)
+        run = BatchRun(
+            self._client, exchange, authorization=self.authorization(scope), queue_ms=exchange.timings.queue_ms
+        )
+        async with run:
+            async for piece in upload.pieces():
+                for item in reader.feed(piece):
+                    run.start(item)
+            count = reader.close()
+            room.shrink(upload.size_bytes)
+            exchange.items, exchange.failed = count, exchange.failed or 0
+            await unless_client_leaves(receive, self._send_lines(run, count, send))
+
+    async def _send_lines(self, run: BatchRun, count: int, send: Send) -> None:
+        headers = {"Content-Type": MEDIA_TYPE, "X-Batch-Total": str(count), **_UNBUFFERED}
         await send(start_message(200, headers))
 
         async def emit(line: bytes) -> None:
             await send({"type": "http.response.body", "body": line, "more_body": True})
 
-        await run_batch(items, self._client, exchange, emit, authorization=self.authorization(scope))
+        await run.emit_lines(emit)
         await send({"type": "http.response.body", "body": b""})
+
+
+class DirectRoutes:
+    """The two routes that matter, without FastAPI.
+
+    They stand in the router too, which documents them, and answers whatever else is asked of their paths.
+    """
+
+    _ROUTES: ClassVar = {"/chat": _Chat, "/chat/batch": _Batch}
+
+    def __init__(self, app: ASGIApp, state: State) -> None:
+        self._app = app
+        self._state = state
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "POST":
+            path = scope["path"].removeprefix(scope.get("root_path", ""))
+            if route := self._ROUTES.get(path):
+                exchange_of(scope).route = path
+                await route(self._state)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
 
 
 def _answer_headers(answer: Answer, queue_ms: float | None) -> dict[str, str]:
@@ -168,3 +216,9 @@ def _server_timing(queue_ms: float | None, upstream_ms: float | None) -> str:
     """Only what happened: a call that got no permit has no upstream time."""
     times: Mapping[str, float | None] = {"queue": queue_ms, "upstream": upstream_ms}
     return ", ".join(f"{name};dur={ms:.1f}" for name, ms in times.items() if ms is not None)
+
+
+def _timed_refusal(problem: UpstreamError, timings: Timings) -> Refusal:
+    refusal = refusal_of(problem)
+    refusal.headers["Server-Timing"] = _server_timing(timings.queue_ms, timings.upstream_ms)
+    return refusal

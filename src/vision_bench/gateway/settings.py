@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from vision_bench.errors import InvalidSettings
@@ -42,8 +42,13 @@ class Settings(BaseSettings):
     gateway_api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = ()
     """Bearer tokens that callers must show, separated by commas. None: the gateway is open."""
 
-    max_body_bytes: Annotated[int, Field(ge=1)] = 256 * 1024 * 1024
-    """A request's body. 256 MiB is 128 clips of 1.5 MB as base64."""
+    gateway_max_body_bytes: Annotated[
+        int, Field(ge=1, validation_alias=AliasChoices("gateway_max_body_bytes", "max_body_bytes"))
+    ] = 256 * 1024 * 1024
+    """A request's body. 256 MiB is 128 clips of 1.5 MB as base64. MAX_BODY_BYTES, its first name, still works."""
+
+    gateway_buffer_bytes: Annotated[int, Field(ge=1)] = 512 * 1024 * 1024
+    """All bodies together. Past it, requests wait unread."""
 
     @field_validator("vllm_base_url")
     @classmethod
@@ -68,6 +73,15 @@ class Settings(BaseSettings):
             return tuple(key.strip() for key in value.split(",") if key.strip())
         return value
 
+    @model_validator(mode="after")
+    def _room_for_one(self) -> Self:
+        if self.gateway_buffer_bytes < self.gateway_max_body_bytes:
+            raise ValueError(
+                f"GATEWAY_BUFFER_BYTES={self.gateway_buffer_bytes} is less than "
+                f"GATEWAY_MAX_BODY_BYTES={self.gateway_max_body_bytes}: one body must fit; raise it, or lower the other"
+            )
+        return self
+
 
 def load_settings(**overrides: Any) -> Settings:
     """Settings from the environment and ``.env``; ``overrides`` that are not None win.
@@ -82,7 +96,9 @@ def load_settings(**overrides: Any) -> Settings:
 
 
 def _describe(error: Any) -> str:
-    name = str(error["loc"][0]) if error["loc"] else "settings"
+    if not error["loc"]:
+        return str(error["msg"]).removeprefix("Value error, ")
+    name = str(error["loc"][0])
     if error["type"] == "missing":
         remedy = "; set it to vLLM's /v1 endpoint, such as http://127.0.0.1:8000/v1" if name == "vllm_base_url" else ""
         return f"{name.upper()} is not set{remedy}"

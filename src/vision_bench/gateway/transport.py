@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import errno
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from types import SimpleNamespace
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
+from urllib.parse import urlsplit
 
-import aiohttp
-from aiohttp.connector import Connection
+from vision_bench.errors import BrokenStream, ConnectFailed
+from vision_bench.gateway.connection import Buffer, Connection, reason
 
-from vision_bench.errors import BrokenStream, ConnectFailed, UpstreamError
-
-Payload = bytes | bytearray | memoryview
-
-SLICE_BYTES = 256 * 1024
-"""Bodies above 1 MiB go out in pieces of this size, so that one big clip does not hold up the event loop."""
+Payload = Buffer | Sequence[Buffer]
+"""A body, whole or in pieces."""
 
 KEEPALIVE_SECONDS = 3.0
 """vLLM closes an idle connection after 5 s; ours must be the shorter patience, or calls race with its goodbye."""
@@ -29,7 +26,9 @@ class TransportAnswer(Protocol):
     def status(self) -> int: ...
 
     @property
-    def headers(self) -> Mapping[str, str]: ...
+    def headers(self) -> Mapping[str, str]:
+        """Names in Title-Case."""
+        ...
 
     async def read_some(self) -> bytes:
         """The bytes that are there, waiting for the first; ``b""`` at the end.
@@ -53,133 +52,123 @@ class Transport(Protocol):
         ...
 
 
-class AiohttpTransport:
-    """``Transport`` over a pool of kept-alive connections. Made inside the running event loop.
+class HttpTransport:
+    """``Transport`` over kept-alive connections, as many as there are calls. Made inside the running event loop.
 
     Bytes go both ways as they are: nothing is decompressed, no redirect is followed, no cookie kept, no proxy
     taken from the environment.
+
+    Attributes:
+        retries: how often a call was sent again because its kept-alive connection had gone stale.
     """
 
     def __init__(self, url: str, *, connect_timeout_seconds: float) -> None:
+        parts = urlsplit(url)
+        is_secure = parts.scheme == "https"
         self._url = url
         self._connect_timeout_seconds = connect_timeout_seconds
-        trace = aiohttp.TraceConfig()
-        trace.on_connection_reuseconn.append(_note_reuse)
-        self._pooled = self._session(aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS), [trace])
-        self._fresh = self._session(aiohttp.TCPConnector(limit=0, force_close=True), [])
-
-    def _session(self, connector: aiohttp.TCPConnector, traces: list[aiohttp.TraceConfig]) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            headers={"User-Agent": "vision-bench-gateway", "Accept-Encoding": "identity"},
-            response_class=_Response,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout_seconds),
-            trace_configs=traces,
+        self._host = parts.hostname or ""
+        self._port = parts.port or (443 if is_secure else 80)
+        self._ssl = ssl.create_default_context() if is_secure else None
+        self._head = (
+            f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nUser-Agent: vision-bench-gateway\r\n"
+            "Accept: */*\r\nAccept-Encoding: identity\r\n"
         )
+        self._loop = asyncio.get_running_loop()
+        self._idle: list[Connection] = []
+        self._open: set[Connection] = set()
+        self._sweep: asyncio.TimerHandle | None = None
+        self.retries = 0
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._pooled.close()
-        await self._fresh.close()
+        if self._sweep is not None:
+            self._sweep.cancel()
+        for connection in self._open:
+            connection.close()
+        await asyncio.sleep(0)  # transports close their sockets in the loop's next turn
 
     @asynccontextmanager
     async def post(self, body: Payload, headers: Mapping[str, str]) -> AsyncIterator[TransportAnswer]:
         """See ``Transport.post``."""
-        response = await self._open(body, headers)
+        connection = self._take_idle() or await self._connect()
         try:
-            yield _AiohttpAnswer(response)
+            size_bytes = size_of(body)
+            head = self._request_head(headers, size_bytes)
+            connection.send(head, body, size_bytes)
+            try:
+                await connection.wait_for_head()
+            except BrokenStream:
+                # A kept-alive connection may have been closed just as we wrote to it. No byte of an answer came, so
+                # one more try over a new connection; a connection that was new says something about the server.
+                if not connection.is_reused or connection.has_answered:
+                    raise
+                self._drop(connection)
+                self.retries += 1
+                connection = await self._connect()
+                connection.is_single_use = True  # so that the next call's new connection is new indeed
+                connection.send(head, body, size_bytes)
+                await connection.wait_for_head()
+            yield connection
         finally:
-            response.close()  # a connection whose answer was read to the end is back in the pool already
+            self._give_back(connection)
 
-    async def _open(self, body: Payload, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
-        use = SimpleNamespace(reused=False)
+    def _request_head(self, headers: Mapping[str, str], size_bytes: int) -> bytes:
+        lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+        if lines.count("\n") != len(headers):
+            raise ValueError("a header holds a line end")
+        return f"{self._head}{lines}Content-Length: {size_bytes}\r\n\r\n".encode("latin-1")
+
+    def _take_idle(self) -> Connection | None:
+        fresh_since = self._loop.time() - KEEPALIVE_SECONDS
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed and connection.idle_since > fresh_since:
+                return connection
+            self._drop(connection)
+        return None
+
+    async def _connect(self) -> Connection:
         try:
-            return await self._send(self._pooled, body, headers, trace_request_ctx=use)
-        except aiohttp.ClientConnectorError as problem:
-            raise _connect_failed(self._url, problem) from problem
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as problem:
-            # A kept-alive connection may have been closed just as we wrote to it. No byte of an answer came, so
-            # one more try over a new connection; a connection that was new says something about the server.
-            if not use.reused:
-                raise _broken(problem) from problem
-        except (aiohttp.ClientError, TimeoutError) as problem:
-            raise _translate(self._url, problem) from problem
-        try:
-            return await self._send(self._fresh, body, headers)
-        except (aiohttp.ClientError, TimeoutError) as problem:
-            raise _translate(self._url, problem) from problem
+            async with asyncio.timeout(self._connect_timeout_seconds):
+                _, connection = await self._loop.create_connection(Connection, self._host, self._port, ssl=self._ssl)
+        except OSError as problem:  # TimeoutError is one
+            raise ConnectFailed(
+                f"vLLM cannot be reached at {self._url} ({reason(problem)}); is it running, is VLLM_BASE_URL right?"
+            ) from problem
+        self._open.add(connection)
+        return connection
 
-    async def _send(
-        self, session: aiohttp.ClientSession, body: Payload, headers: Mapping[str, str], **options: Any
-    ) -> aiohttp.ClientResponse:
-        size = memoryview(body).nbytes
-        return await session.post(
-            self._url,
-            data=body if size <= 4 * SLICE_BYTES else _slices(body),
-            headers={**headers, "Content-Length": str(size)},
-            allow_redirects=False,
-            **options,
-        )
+    def _give_back(self, connection: Connection) -> None:
+        now = self._loop.time()
+        if not connection.park(now):
+            self._drop(connection)
+            return
+        self._idle.append(connection)
+        if self._sweep is None:
+            self._sweep = self._loop.call_later(KEEPALIVE_SECONDS, self._drop_stale)
 
+    def _drop_stale(self) -> None:
+        """Close what nobody wanted: those idle longest lie at the front."""
+        self._sweep = None
+        fresh_since = self._loop.time() - KEEPALIVE_SECONDS
+        while self._idle and (self._idle[0].is_closed or self._idle[0].idle_since <= fresh_since):
+            self._drop(self._idle.pop(0))
+        if self._idle:
+            wait_seconds = self._idle[0].idle_since - fresh_since
+            self._sweep = self._loop.call_later(wait_seconds, self._drop_stale)
 
-class _Response(aiohttp.ClientResponse):
-    """An answer whose connection is not used again after a 500: vLLM closes it then without saying so."""
-
-    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
-        protocol = connection.protocol
-        await super().start(connection)
-        if self.status >= 500 and protocol is not None:
-            if self.connection is None:  # the answer was so short that its connection is back in the pool already
-                protocol.close()
-            else:
-                protocol.force_close()
-        return self
+    def _drop(self, connection: Connection) -> None:
+        connection.close()
+        self._open.discard(connection)
 
 
-class _AiohttpAnswer:
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
-        self.status = response.status
-        self.headers: Mapping[str, str] = response.headers
-
-    async def read_some(self) -> bytes:
-        try:
-            return await self._response.content.readany()
-        except aiohttp.ClientError as problem:
-            raise BrokenStream(f"vLLM broke off in the middle of its answer ({_reason(problem)})") from problem
-
-
-async def _note_reuse(_session: object, context: SimpleNamespace, _params: object) -> None:
-    context.trace_request_ctx.reused = True
-
-
-async def _slices(body: Payload) -> AsyncIterator[memoryview]:
-    view = memoryview(body)
-    for start in range(0, len(view), SLICE_BYTES):
-        yield view[start : start + SLICE_BYTES]
-
-
-def _translate(url: str, problem: Exception) -> UpstreamError:
-    if isinstance(problem, aiohttp.ClientConnectorError | aiohttp.ServerTimeoutError | TimeoutError):
-        return _connect_failed(url, problem)
-    return _broken(problem)
-
-
-def _connect_failed(url: str, problem: Exception) -> ConnectFailed:
-    return ConnectFailed(
-        f"vLLM cannot be reached at {url} ({_reason(problem)}); is it running, is VLLM_BASE_URL right?"
-    )
-
-
-def _broken(problem: Exception) -> BrokenStream:
-    return BrokenStream(f"vLLM closed the connection before it answered ({_reason(problem)})")
-
-
-def _reason(problem: Exception) -> str:
-    """The system's word for it: aiohttp's own text repeats the address and its TLS settings."""
-    number = problem.errno if isinstance(problem, OSError) else None
-    return errno.errorcode.get(number, f"error {number}") if number else type(problem).__name__
+def size_of(body: Payload) -> int:
+    """Bytes of a body."""
+    if isinstance(body, bytes | bytearray):
+        return len(body)
+    if isinstance(body, memoryview):
+        return body.nbytes
+    return sum(len(piece) for piece in body)

@@ -9,8 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from vision_bench.gateway.admission import Admission
-from vision_bench.gateway.batch import parse_items, run_batch
+from vision_bench.gateway.batch import BatchRun
 from vision_bench.gateway.exchange import Exchange, Refusal
+from vision_bench.gateway.items import BatchItem, ItemReader
 from vision_bench.gateway.transport import Payload
 from vision_bench.gateway.upstream import VLLMClient
 
@@ -36,6 +37,14 @@ class CannedTransport:
         yield Canned(b'{"choices":[]}')
 
 
+def parse_items(body: bytes, *, max_items: int) -> list[BatchItem]:
+    """The items of a whole body."""
+    reader = ItemReader(max_items=max_items)
+    found = reader.feed(body)
+    assert reader.close() == len(found)
+    return found
+
+
 async def lines_of(request: bytes) -> tuple[list[dict[str, object]], Exchange]:
     """The lines of a batch, and what the log would say of it."""
     client = VLLMClient(CannedTransport(), Admission(2, acquire_timeout_seconds=5), timeout_seconds=5)
@@ -45,7 +54,10 @@ async def lines_of(request: bytes) -> tuple[list[dict[str, object]], Exchange]:
     async def emit(line: bytes) -> None:
         lines.append(json.loads(line))
 
-    await run_batch(parse_items(request, max_items=10), client, exchange, emit)
+    async with BatchRun(client, exchange) as run:
+        for item in parse_items(request, max_items=10):
+            run.start(item)
+        await run.emit_lines(emit)
     return lines, exchange
 
 

@@ -30,7 +30,8 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.max_batch_items == 128
     assert settings.vllm_timeout_seconds == 600
     assert settings.vllm_acquire_timeout_seconds == 300
-    assert settings.max_body_bytes == 268_435_456
+    assert settings.gateway_max_body_bytes == 268_435_456
+    assert settings.gateway_buffer_bytes == 536_870_912
     assert settings.vllm_api_key is None
     assert settings.gateway_api_keys == ()
 
@@ -80,7 +81,7 @@ def test_keys_are_a_list_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> Non
         ("VLLM_TIMEOUT_SECONDS", "nan"),
         ("VLLM_TIMEOUT_SECONDS", "inf"),
         ("VLLM_ACQUIRE_TIMEOUT_SECONDS", "-3"),
-        ("MAX_BODY_BYTES", "256MB"),
+        ("GATEWAY_MAX_BODY_BYTES", "256MB"),
     ],
 )
 def test_a_wrong_value_is_one_line_with_name_and_value(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
@@ -116,3 +117,20 @@ def test_the_example_file_is_complete_and_valid() -> None:
     named = re.findall(r"^([A-Z_]+)=", path.read_text(), re.MULTILINE)
     assert sorted(named) == sorted(name.upper() for name in Settings.model_fields)
     assert settings == Settings(_env_file=None, vllm_base_url=settings.vllm_base_url)
+
+
+def test_the_first_name_of_the_body_limit_still_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MAX_BODY_BYTES is read where GATEWAY_MAX_BODY_BYTES is not set."""
+    monkeypatch.setenv("VLLM_BASE_URL", BASE)
+    monkeypatch.setenv("MAX_BODY_BYTES", "1000")
+    assert load_settings().gateway_max_body_bytes == 1000
+    monkeypatch.setenv("GATEWAY_MAX_BODY_BYTES", "2000")
+    assert load_settings().gateway_max_body_bytes == 2000
+
+
+def test_the_buffer_holds_one_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A body that never fits would wait for ever: one line says which two settings disagree."""
+    monkeypatch.setenv("VLLM_BASE_URL", BASE)
+    monkeypatch.setenv("GATEWAY_BUFFER_BYTES", "1000")
+    with pytest.raises(InvalidSettings, match=r"^GATEWAY_BUFFER_BYTES=1000 is less than GATEWAY_MAX_BODY_BYTES=268"):
+        load_settings()

@@ -1,0 +1,105 @@
+"""The items of a batch, taken out of its body while the body is still coming."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from vision_bench.gateway.exchange import Refusal
+from vision_bench.wire.json_array import ArrayScanner
+
+
+class BatchItem(msgspec.Struct, frozen=True):
+    """One body of a batch, as the caller wrote it: ``body`` is a view into the item's bytes, not a copy."""
+
+    id: str
+    body: msgspec.Raw
+
+
+class _Anything(msgspec.Struct):
+    pass
+
+
+class _Skeleton(msgspec.Struct):
+    items: list[_Anything]
+
+
+class _StreamFlag(msgspec.Struct):
+    stream: Any = None
+
+
+class ItemReader:
+    """Pieces of a batch's body in, its items out.
+
+    Both methods raise Refusal: 413 for more than ``max_items``; 400 for anything else, naming the item and the
+    field. Ids must differ: results are matched by id, and two lines with one id could not be told apart.
+    """
+
+    def __init__(self, *, max_items: int) -> None:
+        self._max_items = max_items
+        self._scanner = ArrayScanner("items")
+        self._ids: dict[str, int] = {}
+
+    def feed(self, piece: bytes | bytearray | memoryview) -> list[BatchItem]:
+        """The items that ``piece`` completes."""
+        first = self._scanner.count
+        found = self._scanner.feed(piece)
+        if self._scanner.count > self._max_items:
+            raise Refusal(
+                413,
+                f"at least {self._scanner.count} items, the limit is {self._max_items} (MAX_BATCH_ITEMS); "
+                "send them in several requests",
+                type="too_many_items",
+                param="items",
+            )
+        return [self._item(raw, first + offset) for offset, raw in enumerate(found)]
+
+    def close(self) -> int:
+        """The number of items. What stood around them must have been JSON."""
+        try:
+            count = len(msgspec.json.decode(self._scanner.skeleton, type=_Skeleton).items)
+        except msgspec.ValidationError as problem:
+            raise _malformed(*_place(str(problem))) from problem
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+            raise _not_json(problem) from problem
+        if count != self._scanner.count:
+            raise _malformed("items", "stands in the body more than once")
+        return count
+
+    def _item(self, raw: bytes, index: int) -> BatchItem:
+        place = f"items[{index}]"
+        try:
+            item = msgspec.json.decode(raw, type=BatchItem)
+        except msgspec.ValidationError as problem:
+            where, fault = _place(str(problem))
+            raise _malformed(f"{place}.{where}", fault) from problem
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+            raise _not_json(problem) from problem
+        if memoryview(item.body)[0] != ord("{"):
+            raise _malformed(f"{place}.body", "must be a chat.completions object")
+        if (first := self._ids.setdefault(item.id, index)) != index:
+            raise _malformed(f"{place}.id", f"{item.id!r} is the id of items[{first}] already; give every item its own")
+        # The search saves a second pass over the body; base64 cannot hold a quote.
+        if b'"stream"' in raw and msgspec.json.decode(item.body, type=_StreamFlag).stream is True:
+            fault = "a batch line holds a whole answer; leave stream out, or use /chat"
+            raise _malformed(f"{place}.body.stream", fault)
+        return item
+
+
+def _place(message: str) -> tuple[str | None, str]:
+    """msgspec's "what - at `$.items[2].id`" as the place and the fault."""
+    found = re.fullmatch(r"(.*) - at `\$\.?(.*)`", message)
+    what, where = (found[1], found[2]) if found else (message, "")
+    if missing := re.fullmatch(r"Object missing required field `(.*)`", what):
+        return f"{where}.{missing[1]}".lstrip("."), "is missing"
+    return where or None, f"{what[0].lower()}{what[1:]}"
+
+
+def _malformed(param: str | None, fault: str) -> Refusal:
+    return Refusal(400, f"{param or 'the body'}: {fault}", type="invalid_request", param=param)
+
+
+def _not_json(problem: Exception) -> Refusal:
+    return _malformed(None, f"not JSON ({problem})")
