@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 from vision_bench.errors import AcquireTimeout
 
@@ -37,13 +37,16 @@ class Admission:
         self.in_use = 0
         self.waiting = 0
 
-    @asynccontextmanager
-    async def permit(self, timings: Timings) -> AsyncIterator[None]:
-        """Hold one permit for the length of the block, however the block ends.
+    def permit(self, timings: Timings) -> _Permit:
+        """Hold one permit for the length of an ``async with`` block, however the block ends.
 
-        Raises:
+        Raises, on entering:
             AcquireTimeout: none came free in time; nothing is held then.
         """
+        return _Permit(self, timings)
+
+    async def acquire(self, timings: Timings) -> None:
+        """Take a permit; ``release`` must follow. ``permit`` does both."""
         waited_ms = timings.queue_ms or 0.0
         began_ns = self._clock()
         self.waiting += 1
@@ -56,11 +59,11 @@ class Admission:
             self.waiting -= 1
             timings.queue_ms = waited_ms + (self._clock() - began_ns) / 1e6
         self.in_use += 1
-        try:
-            yield
-        finally:
-            self.in_use -= 1
-            self._semaphore.release()
+
+    def release(self) -> None:
+        """Give a permit back."""
+        self.in_use -= 1
+        self._semaphore.release()
 
     async def _wait(self, patience_seconds: float) -> None:
         try:
@@ -75,6 +78,21 @@ class Admission:
                 f"no permit came free in {self._acquire_timeout_seconds:g} s ({self.permits} in use); "
                 "send fewer requests at once, or raise VLLM_CONCURRENCY or VLLM_ACQUIRE_TIMEOUT_SECONDS"
             ) from None
+
+
+class _Permit:
+    # A class, for it costs half of what a generator does.
+    __slots__ = ("_admission", "_timings")
+
+    def __init__(self, admission: Admission, timings: Timings) -> None:
+        self._admission = admission
+        self._timings = timings
+
+    async def __aenter__(self) -> None:
+        await self._admission.acquire(self._timings)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._admission.release()
 
 
 class Buffer:
@@ -100,22 +118,25 @@ class Buffer:
         """Requests that stand in front of the buffer."""
         return sum(not turn.done() for turn, _ in self._queue)
 
-    @asynccontextmanager
-    async def room(self, size_bytes: int, timings: Timings) -> AsyncIterator[Room]:
-        """Hold room for a body of ``size_bytes``, at most ``limit_bytes``, for the length of the block.
+    def room(self, size_bytes: int, timings: Timings) -> Room:
+        """Room for a body of ``size_bytes``, at most ``limit_bytes``, for the length of an ``async with`` block.
 
-        Raises:
+        Raises, on entering:
             AcquireTimeout: none came free in time; nothing is held then.
         """
+        return Room(self, size_bytes, timings)
+
+    async def take(self, size_bytes: int, timings: Timings) -> None:
+        """Wait for room and hold it; ``give_back`` must follow. ``room`` does both."""
         if self._queue or self.held_bytes + size_bytes > self.limit_bytes:
             await self._wait(size_bytes, timings)
         else:
             self.held_bytes += size_bytes
-        room = Room(self, size_bytes)
-        try:
-            yield room
-        finally:
-            room.shrink(0)
+
+    def give_back(self, size_bytes: int) -> None:
+        """That much is free again."""
+        self.held_bytes -= size_bytes
+        self._admit()
 
     async def _wait(self, size_bytes: int, timings: Timings) -> None:
         began_ns = self._clock()
@@ -128,7 +149,7 @@ class Buffer:
             if turn.done() and not turn.cancelled():  # it came in the very moment in which we gave up
                 self.held_bytes -= size_bytes
             turn.cancel()
-            self.admit()
+            self._admit()
             if isinstance(problem, TimeoutError) and limit.expired():
                 raise AcquireTimeout(
                     f"no room for {size_bytes} bytes came free in {self._acquire_timeout_seconds:g} s "
@@ -139,7 +160,7 @@ class Buffer:
         finally:
             timings.queue_ms = (self._clock() - began_ns) / 1e6
 
-    def admit(self) -> None:
+    def _admit(self) -> None:
         """Let in who fits now, the first first."""
         while self._queue:
             turn, size_bytes = self._queue[0]
@@ -154,16 +175,26 @@ class Buffer:
 class Room:
     """What one request holds of the buffer."""
 
-    def __init__(self, buffer: Buffer, size_bytes: int) -> None:
+    __slots__ = ("_buffer", "_timings", "size_bytes")
+
+    def __init__(self, buffer: Buffer, size_bytes: int, timings: Timings) -> None:
         self._buffer = buffer
+        self._timings = timings
         self.size_bytes = size_bytes
+
+    async def __aenter__(self) -> Self:
+        await self._buffer.take(self.size_bytes, self._timings)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.shrink(0)
 
     def shrink(self, size_bytes: int) -> None:
         """Give back all but ``size_bytes``: the body was shorter than feared, or part of it is gone."""
         if size_bytes < self.size_bytes:
-            self._buffer.held_bytes -= self.size_bytes - size_bytes
+            freed_bytes = self.size_bytes - size_bytes
             self.size_bytes = size_bytes
-            self._buffer.admit()
+            self._buffer.give_back(freed_bytes)
 
 
 class Pace:

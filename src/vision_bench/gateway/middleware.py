@@ -61,7 +61,10 @@ class RequestLog:
                 await refuse(scope, receive, send_stamped, our_failure(exchange.request_id))
             exchange.outcome = "internal_error"
         finally:
-            logger.info("%s", _line(scope, exchange))
+            if logger.isEnabledFor(logging.INFO):
+                # Not logger.info: it would walk the stack for a file and a line that nobody is shown.
+                text = _line(scope, exchange)
+                logger.handle(logger.makeRecord(logger.name, logging.INFO, "", 0, text, (), None))
 
 
 def our_failure(request_id: str) -> Refusal:

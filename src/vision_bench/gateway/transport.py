@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol, Self
 from urllib.parse import urlsplit
 
@@ -90,30 +90,46 @@ class HttpTransport:
             connection.close()
         await asyncio.sleep(0)  # transports close their sockets in the loop's next turn
 
-    @asynccontextmanager
-    async def post(self, body: Payload, headers: Mapping[str, str]) -> AsyncIterator[TransportAnswer]:
+    def post(self, body: Payload, headers: Mapping[str, str]) -> _Call:
         """See ``Transport.post``."""
+        return _Call(self, body, headers)
+
+    async def open(self, body: Payload, headers: Mapping[str, str]) -> Connection:
+        """Send a request and wait for the head of its answer; ``give_back`` must follow. ``post`` does both."""
+        size_bytes = size_of(body)
+        head = self._request_head(headers, size_bytes)
         connection = self._take_idle() or await self._connect()
         try:
-            size_bytes = size_of(body)
-            head = self._request_head(headers, size_bytes)
             connection.send(head, body, size_bytes)
-            try:
-                await connection.wait_for_head()
-            except BrokenStream:
-                # A kept-alive connection may have been closed just as we wrote to it. No byte of an answer came, so
-                # one more try over a new connection; a connection that was new says something about the server.
-                if not connection.is_reused or connection.has_answered:
-                    raise
-                self._drop(connection)
-                self.retries += 1
-                connection = await self._connect()
-                connection.is_single_use = True  # so that the next call's new connection is new indeed
-                connection.send(head, body, size_bytes)
-                await connection.wait_for_head()
-            yield connection
-        finally:
-            self._give_back(connection)
+            await connection.wait_for_head()
+        except BaseException as problem:
+            self._drop(connection)
+            # A kept-alive connection may have been closed just as we wrote to it. No byte of an answer came, so one
+            # more try over a new connection; a connection that was new says something about the server.
+            if not isinstance(problem, BrokenStream) or not connection.is_reused or connection.has_answered:
+                raise
+        else:
+            return connection
+        self.retries += 1
+        connection = await self._connect()
+        connection.is_single_use = True  # so that the next call's new connection is new indeed
+        try:
+            connection.send(head, body, size_bytes)
+            await connection.wait_for_head()
+        except BaseException:
+            self._drop(connection)
+            raise
+        return connection
+
+    def give_back(self, connection: Connection) -> None:
+        """The call is over: keep the connection for another one, or close it."""
+        now = self._loop.time()
+        if not connection.park(now):
+            self._drop(connection)
+            return
+        self._idle.append(connection)
+        if self._sweep is None:
+            self._sweep = self._loop.call_later(KEEPALIVE_SECONDS, self._drop_stale)
 
     def _request_head(self, headers: Mapping[str, str], size_bytes: int) -> bytes:
         lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
@@ -141,15 +157,6 @@ class HttpTransport:
         self._open.add(connection)
         return connection
 
-    def _give_back(self, connection: Connection) -> None:
-        now = self._loop.time()
-        if not connection.park(now):
-            self._drop(connection)
-            return
-        self._idle.append(connection)
-        if self._sweep is None:
-            self._sweep = self._loop.call_later(KEEPALIVE_SECONDS, self._drop_stale)
-
     def _drop_stale(self) -> None:
         """Close what nobody wanted: those idle longest lie at the front."""
         self._sweep = None
@@ -163,6 +170,23 @@ class HttpTransport:
     def _drop(self, connection: Connection) -> None:
         connection.close()
         self._open.discard(connection)
+
+
+class _Call:
+    # A class, for it costs half of what a generator does.
+    __slots__ = ("_body", "_connection", "_headers", "_transport")
+
+    def __init__(self, transport: HttpTransport, body: Payload, headers: Mapping[str, str]) -> None:
+        self._transport = transport
+        self._body = body
+        self._headers = headers
+
+    async def __aenter__(self) -> Connection:
+        self._connection = await self._transport.open(self._body, self._headers)
+        return self._connection
+
+    async def __aexit__(self, *_: object) -> None:
+        self._transport.give_back(self._connection)
 
 
 def size_of(body: Payload) -> int:
