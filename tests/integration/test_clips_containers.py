@@ -14,6 +14,7 @@ from tests.integration.numbered_film import BEEP_EVERY, BEEP_FIRST, constant_tim
 
 from vision_bench.errors import InvalidMedia
 from vision_bench.media import cutting
+from vision_bench.media.audio import decode_audio
 from vision_bench.media.clips import cut_whole, prepare_source
 from vision_bench.media.probe import probe
 from vision_bench.media.scene import CutSettings, Prepared
@@ -172,3 +173,18 @@ def test_an_interlaced_film_of_changing_rate_keeps_its_times(encoder: str, shop:
 
 
 FIELDS = ("-c:v", "libx264", "-flags", "+ilme+ildct", "-x264-params", "tff=1")
+
+
+def test_sound_that_changes_its_form_and_streams_that_begin_late_are_read(shop: Workshop, tmp_path: Path) -> None:
+    """Two FLV files behind each other, 44100 Hz stereo after 44100 Hz mono: read to the end; so is a late stream."""
+    one, two, silent = (tmp_path / name for name in ("one.flv", "two.flv", "silent.flv"))
+    for path, more in ((one, ("-ac", "1")), (two, ("-ac", "2")), (silent, ("-an",))):
+        shop.run(
+            "-i", shop.folder / "film.mp4", "-t", "2", "-c:v", "flv1", "-c:a", "libmp3lame", "-ar", 44100, *more, path
+        )
+    header = 13
+    changing = one.read_bytes() + two.read_bytes()[header:]
+    samples = decode_audio(changing)
+    assert samples is not None and samples.size / 16_000 == pytest.approx(4, abs=0.2)
+    info = probe(silent.read_bytes() + two.read_bytes()[header:])
+    assert info.video is not None and info.video.frames >= 2 * RATE

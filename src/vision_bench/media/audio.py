@@ -11,7 +11,7 @@ from av.audio.resampler import AudioResampler
 from numpy.typing import NDArray
 
 from vision_bench.errors import InvalidMedia
-from vision_bench.media.container import display_name, open_media
+from vision_bench.media.container import READING_ENDS, display_name, open_media
 
 
 def decode_audio(source: Path | bytes, *, rate: int = 16000) -> NDArray[np.float32] | None:
@@ -53,7 +53,7 @@ def _decode_track(source: Path | bytes, track: int, rate: int) -> tuple[NDArray[
         while True:
             try:
                 packet = next(packets)
-            except (StopIteration, av.error.FFmpegError):
+            except (StopIteration, *READING_ENDS):
                 break
             has_packets = has_packets or packet.size > 0
             try:
@@ -61,7 +61,12 @@ def _decode_track(source: Path | bytes, track: int, rate: int) -> tuple[NDArray[
             except av.error.FFmpegError:
                 continue
             for frame in frames:
-                pieces += [_mono(out) for out in resampler.resample(frame)]
+                try:
+                    pieces += [_mono(out) for out in resampler.resample(frame)]
+                except (ValueError, av.error.FFmpegError):  # the track's form changes here: begin anew
+                    pieces += [_mono(out) for out in resampler.resample(None)]
+                    resampler = AudioResampler(format="flt", layout="mono", rate=rate)
+                    pieces += [_mono(out) for out in resampler.resample(frame)]
         if pieces:
             pieces += [_mono(out) for out in resampler.resample(None)]
     joined = np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.float32)

@@ -17,6 +17,9 @@ from vision_bench.errors import InvalidMedia
 
 READ_BUFFER_BYTES = 1 << 18
 
+READING_ENDS = (av.error.FFmpegError, IndexError)
+"""What reading packets of a damaged file ends with; IndexError for a stream that was not there at the start."""
+
 
 def display_name(source: Path | str) -> str:
     """A file name that can be printed: what is not UTF-8 and line breaks appear as escapes."""

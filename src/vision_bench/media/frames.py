@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vision_bench.errors import InvalidMedia, InvalidRequest
-from vision_bench.media.container import open_media
+from vision_bench.media.container import READING_ENDS, open_media
 from vision_bench.media.probe import VideoTrack, inspect_media, require_picture
 from vision_bench.media.sampling import indices_at_fps
 from vision_bench.media.times import PictureTimes
@@ -122,7 +122,7 @@ def _packets(container: Any, stream: Any) -> Iterator[Any]:
     """Packets up to the end of the file or to where it breaks off; the last one, empty, flushes the decoder."""
     try:
         yield from container.demux(stream)
-    except av.error.FFmpegError:
+    except READING_ENDS:
         return
 
 

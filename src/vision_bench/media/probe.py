@@ -15,7 +15,7 @@ import av
 from av.container import InputContainer
 
 from vision_bench.errors import InvalidMedia
-from vision_bench.media.container import display_name, open_media
+from vision_bench.media.container import READING_ENDS, display_name, open_media, reason_of
 from vision_bench.media.times import PictureTimes, steady_rate
 
 UNKNOWN_CODEC = "unknown"
@@ -208,8 +208,8 @@ def _count_packets(container: InputContainer, video: Any) -> tuple[dict[int, _Ta
                 tally.last, tally.end = packet.pts, packet.pts + (packet.duration or 0)
             if packet.duration:
                 tally.durations.append(packet.duration)
-    except av.error.FFmpegError as problem:
-        return tallies, str(problem.strerror or problem)
+    except READING_ENDS as problem:
+        return tallies, reason_of(problem)
     return tallies, None
 
 
@@ -276,7 +276,7 @@ def decode_past_damage(container: InputContainer, stream: Any) -> Iterator[Any]:
                 continue
             except av.error.EOFError:
                 return
-    except av.error.FFmpegError:
+    except READING_ENDS:
         return
 
 
