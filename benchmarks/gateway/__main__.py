@@ -51,6 +51,8 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="Result file; the plot lies beside it as .svg.")
     flags = parser.parse_args()
     cells = [cell for cell in CELLS if not flags.cells or any(word in cell.name for word in flags.cells)]
+    if not cells:
+        parser.error(f"no cell holds {flags.cells}; they are: {', '.join(repr(cell.name) for cell in CELLS)}")
     if flags.quick:
         cells, flags.rounds, flags.seconds = QUICK_CELLS, 2, 0.3
     missing: list[str] = []
