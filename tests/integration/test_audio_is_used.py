@@ -19,7 +19,6 @@ from vision_bench.answers.measured import read_measured
 from vision_bench.answers.scoring import score_measured
 from vision_bench.engine.chat.baseline import BaselineModel
 from vision_bench.engine.chat.model import ChatRequest, MediaPart
-from vision_bench.errors import MissingExtra
 from vision_bench.media.broadcast.genres import GENRES
 from vision_bench.media.broadcast.labels import read_labels
 from vision_bench.media.broadcast.make import make_broadcast
@@ -46,10 +45,7 @@ class Versions(NamedTuple):
 def versions(tmp_path_factory: pytest.TempPathFactory) -> Versions:
     """The first 6 s of a baseball broadcast, cut, blacked out and muted as the project does it."""
     folder = tmp_path_factory.mktemp("control")
-    try:
-        made = make_broadcast(GENRES["baseball"], folder / "raw", seconds=8)
-    except MissingExtra as problem:
-        pytest.skip(str(problem))
+    made = make_broadcast(GENRES["baseball"], folder / "raw", seconds=8)
     settings = CutSettings(start=Fraction(0), end=Fraction(6), encoder="libx264", jobs=1)
     clip = prepare_source(made.film, category="baseball", data_dir=folder, settings=settings).paths[0]
     black = blackout_folder(folder, "baseball", made.film.stem) / clip.name
@@ -86,10 +82,7 @@ def _ask(model: BaselineModel, clip: bytes, *, use_audio_in_video: bool = True) 
         prepared = await model.prepare(request)
         return "".join([token.text async for token in model.generate(request, prepared)])
 
-    try:
-        fields = json.loads(asyncio.run(answer()))
-    except MissingExtra as problem:
-        pytest.skip(str(problem))
+    fields = json.loads(asyncio.run(answer()))
     return Answer(fields, read_measured(fields))
 
 

@@ -9,17 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from vision_bench.cli.broadcast import command
-from vision_bench.errors import InvalidRequest, MissingExtra
-from vision_bench.media.broadcast.fonts import find_font
+from vision_bench.errors import InvalidRequest
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """6 s of baseball, made by the command, as its JSON object tells."""
-    try:
-        find_font()
-    except MissingExtra as problem:
-        pytest.skip(str(problem))
     folder = tmp_path_factory.mktemp("command")
     words = ["make", "--genre", "baseball", "--seconds", "6", "--out", str(folder), "--json"]
     result = CliRunner().invoke(command, words, catch_exceptions=False)

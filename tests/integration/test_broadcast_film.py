@@ -10,25 +10,15 @@ import av
 import numpy as np
 import pytest
 
-from vision_bench.errors import MissingExtra
 from vision_bench.media.audio import decode_audio
 from vision_bench.media.broadcast import make as making
 from vision_bench.media.broadcast.check import ClipCheck, check_clip
-from vision_bench.media.broadcast.fonts import find_font
 from vision_bench.media.broadcast.genres import GENRES
 from vision_bench.media.broadcast.labels import read_labels
 from vision_bench.media.broadcast.make import MadeBroadcast, make_broadcast
 from vision_bench.media.clips import prepare_source
 from vision_bench.media.probe import probe
 from vision_bench.media.scene import CutSettings
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _needs_a_font() -> None:
-    try:
-        find_font()
-    except MissingExtra as problem:
-        pytest.skip(str(problem))
 
 
 @pytest.fixture(scope="module")

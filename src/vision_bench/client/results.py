@@ -200,12 +200,6 @@ class ResultsFile:
         self._file.close()
 
 
-def write_results(path: Path, lines: Iterable[ResultLine]) -> None:
-    """Write a whole results file under a temporary name, then move it into place."""
-    with _replacing(path, lines):
-        pass
-
-
 @contextlib.contextmanager
 def _replacing(path: Path, lines: Iterable[ResultLine]) -> Iterator[Path]:
     """The new file under its temporary name, complete; it takes ``path`` when the block ends well."""

@@ -41,11 +41,6 @@ def user_message(parts: Sequence[Json] | str) -> Json:
     return {"role": "user", "content": parts if isinstance(parts, str) else list(parts)}
 
 
-def system_message(text: str) -> Json:
-    """Instructions ahead of the user's turn."""
-    return {"role": "system", "content": text}
-
-
 def chat_body(
     *,
     model: str,

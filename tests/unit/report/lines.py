@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from vision_bench.client.results import ResultLine
+from pathlib import Path
+
+from vision_bench.client.results import ResultLine, ResultsFile
 
 GOOD = ResultLine(
     clip="data/clips/baseball/baseball/0001_0600-0606.mp4",
@@ -21,3 +23,10 @@ GOOD = ResultLine(
     usage={"prompt_tokens": 900, "completion_tokens": 40},
     request_id="f00d-1-0",
 )
+
+
+def write_results(path: Path, lines: list[ResultLine]) -> None:
+    """A results file as an analysis leaves it."""
+    with ResultsFile(path) as file:
+        for line in lines:
+            file.append(line)

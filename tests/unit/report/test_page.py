@@ -10,9 +10,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from tests.unit.report.lines import GOOD
+from tests.unit.report.lines import GOOD, write_results
 
-from vision_bench.client.results import ResultLine, Results, write_results
+from vision_bench.client.results import ResultLine, Results
 from vision_bench.errors import InvalidRequest, InvalidSettings
 from vision_bench.report.page import Run, load_run, render, write_page
 
@@ -145,6 +145,7 @@ def test_what_is_no_run_is_refused_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "results.ndjson").write_text("garbage\n")
     with pytest.raises(InvalidRequest, match="1 lines cannot be read"):
         load_run(tmp_path)
+    (tmp_path / "results.ndjson").unlink()  # a run does not write over a file that is none of its own
     write_results(tmp_path / "results.ndjson", [GOOD])
     (tmp_path / "api_check.json").write_text("{")
     with pytest.raises(InvalidRequest, match=r"api_check\.json"):

@@ -12,8 +12,7 @@ from vision_bench.media.broadcast.speech import Espeak, find_espeak
 @pytest.fixture(scope="module")
 def espeak() -> Espeak:
     found = find_espeak()
-    if found is None:
-        pytest.skip("needs espeakng-loader (extra `broadcast`) or a system libespeak-ng")
+    assert found is not None, "install 'vision-bench[broadcast]'"
     return found
 
 
