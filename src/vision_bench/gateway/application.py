@@ -14,7 +14,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from vision_bench.gateway.admission import Admission, Buffer, Pace
 from vision_bench.gateway.docs_pages import add_docs_pages
 from vision_bench.gateway.exchange import Refusal, exchange_of
-from vision_bench.gateway.middleware import ApiKeys, RequestLog, our_failure
+from vision_bench.gateway.keys import ApiKeys
+from vision_bench.gateway.middleware import RequestLog, our_failure
 from vision_bench.gateway.routes import DirectRoutes, router
 from vision_bench.gateway.settings import Settings, load_settings
 from vision_bench.gateway.transport import HttpTransport, Transport

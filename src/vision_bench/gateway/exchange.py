@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.types import Message, Receive, Scope, Send
 
 from vision_bench.errors import AcquireTimeout, ConnectFailed, UpstreamError, UpstreamTimeout
-from vision_bench.gateway.admission import Pace, Timings
+from vision_bench.gateway.admission import Timings
 from vision_bench.wire.chat import error_body
 
 SCOPE_KEY = "vision_bench.exchange"
@@ -19,6 +19,10 @@ SCOPE_KEY = "vision_bench.exchange"
 LINGER_SECONDS = 2.0
 """How long a refused caller may go on sending before the connection is cut: cut at once, many clients never read
 the refusal."""
+
+WATCH_AFTER_SECONDS = 0.02
+"""From when on a running call is watched for a caller that leaves. A watcher costs as much as all the rest of a short
+call, which is over before anybody can leave."""
 
 CLIENT_LEFT = "client_left"
 
@@ -105,67 +109,8 @@ def header(scope: Scope, name: bytes) -> str | None:
     return None
 
 
-def declared_bytes(scope: Scope, *, limit_bytes: int) -> int:
-    """How long the body may be: its Content-Length, or the limit when it has none.
-
-    Raises:
-        Refusal: 413, for a length over the limit.
-    """
-    declared = header(scope, b"content-length")
-    if declared is None:
-        return limit_bytes
-    if int(declared) > limit_bytes:
-        raise _too_large(f"{declared} bytes", limit_bytes)
-    return int(declared)
-
-
-class Upload:
-    """The body of a request as it comes.
-
-    Attributes:
-        is_whole: its last byte has come.
-        size_bytes: how much has come so far.
-    """
-
-    def __init__(self, receive: Receive, pace: Pace, *, limit_bytes: int) -> None:
-        self._receive = receive
-        self._pace = pace
-        self._limit_bytes = limit_bytes
-        self.is_whole = False
-        self.size_bytes = 0
-
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """The body in the pieces in which it comes, refused as soon as it is known to be too big.
-
-        Raises:
-            Refusal: 413; at most the limit was given out.
-            ClientLeft: the caller left before the end.
-        """
-        while not self.is_whole:
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                raise ClientLeft
-            piece = message.get("body", b"")
-            self.is_whole = not message.get("more_body", False)
-            self.size_bytes += len(piece)
-            if self.size_bytes > self._limit_bytes:
-                raise _too_large(f"more than {self._limit_bytes} bytes", self._limit_bytes)
-            if piece:
-                yield piece
-            if not self.is_whole:
-                await self._pace.turn()
-
-
-def _too_large(size: str, limit_bytes: int) -> Refusal:
-    return Refusal(
-        413,
-        f"the body is {size}, the limit is {limit_bytes} (GATEWAY_MAX_BODY_BYTES); send smaller clips or fewer items",
-        type="too_large",
-    )
-
-
 async def unless_client_leaves(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
-    """Run ``work`` to its end, or cancel it the moment the caller leaves. The body must have been read.
+    """Run ``work`` to its end, or cancel it when the caller leaves. The body must have been read.
 
     ``work`` runs in the calling task, and has ended when this returns or raises: its permits are free.
 
@@ -176,7 +121,9 @@ async def unless_client_leaves(receive: Receive, work: Coroutine[Any, Any, None]
         ClientLeft: the caller left first.
     """
     task = asyncio.current_task()
+    loop = asyncio.get_running_loop()
     has_left = False
+    watching: asyncio.Task[None] | None = None
 
     async def watch() -> None:
         nonlocal has_left
@@ -186,7 +133,11 @@ async def unless_client_leaves(receive: Receive, work: Coroutine[Any, Any, None]
         if task is not None:
             task.cancel()
 
-    watching = asyncio.create_task(watch())
+    def begin() -> None:
+        nonlocal watching
+        watching = loop.create_task(watch())
+
+    timer = loop.call_later(WATCH_AFTER_SECONDS, begin)
     try:
         await work
     except asyncio.CancelledError:
@@ -195,8 +146,10 @@ async def unless_client_leaves(receive: Receive, work: Coroutine[Any, Any, None]
             raise ClientLeft from None
         raise
     finally:
-        watching.cancel()
-        await asyncio.sleep(0)  # its one step
+        timer.cancel()
+        if watching is not None:
+            watching.cancel()
+            await asyncio.sleep(0)  # its one step
 
 
 async def send_whole(send: Send, status: int, headers: Mapping[str, str], body: bytes) -> None:

@@ -1,12 +1,10 @@
-"""Around every request: its id, its key, its line in the log. Pure ASGI: nothing here reads the request's messages."""
+"""Around every request: its id and its line in the log. Pure ASGI: nothing here reads the request's messages."""
 
 from __future__ import annotations
 
-import hmac
 import logging
 import re
 import secrets
-from collections.abc import Sequence
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -23,9 +21,6 @@ from vision_bench.gateway.exchange import (
 logger = logging.getLogger("vision_bench.gateway.access")
 
 _USABLE_ID = re.compile(r"[\x21-\x7e]{1,128}")
-
-OPEN_PATHS = ("/healthz", "/docs", "/redoc", "/openapi.json", "/docs-assets/")
-"""What needs no key: it says nothing that is not public."""
 
 
 class RequestLog:
@@ -93,35 +88,3 @@ def _line(scope: Scope, exchange: Exchange) -> str:
 
 def _shown(count: int | None) -> str:
     return "-" if count is None else str(count)
-
-
-class ApiKeys:
-    """Asks for ``Authorization: Bearer <key>`` with one of the keys. Put in only when there are keys."""
-
-    def __init__(self, app: ASGIApp, keys: Sequence[str]) -> None:
-        self._app = app
-        self._keys = [key.encode() for key in keys]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or _is_open(scope) or self._knows(header(scope, b"authorization") or ""):
-            await self._app(scope, receive, send)
-            return
-        refusal = Refusal(
-            401,
-            "send Authorization: Bearer <key> with one of the keys in GATEWAY_API_KEYS",
-            type="unauthorized",
-            headers={"WWW-Authenticate": "Bearer"},
-        )
-        await refuse(scope, receive, send, refusal, body_unread=True)
-
-    def _knows(self, authorization: str) -> bool:
-        scheme, _, offered = authorization.partition(" ")
-        token = offered.strip().encode("latin-1")
-        # Every key is compared to its end, so that the time taken tells nothing about any of them.
-        matches = [hmac.compare_digest(token, key) for key in self._keys]
-        return scheme.lower() == "bearer" and any(matches)
-
-
-def _is_open(scope: Scope) -> bool:
-    path = scope["path"].removeprefix(scope.get("root_path", ""))
-    return any(path == name or (name.endswith("/") and path.startswith(name)) for name in OPEN_PATHS)

@@ -17,8 +17,6 @@ from vision_bench.gateway.admission import Buffer, Pace, Room, Timings
 from vision_bench.gateway.batch import BatchRun
 from vision_bench.gateway.exchange import (
     Refusal,
-    Upload,
-    declared_bytes,
     exchange_of,
     header,
     refusal_of,
@@ -29,6 +27,7 @@ from vision_bench.gateway.exchange import (
 )
 from vision_bench.gateway.items import ItemReader
 from vision_bench.gateway.settings import Settings
+from vision_bench.gateway.upload import Upload, declared_bytes
 from vision_bench.gateway.upstream import Answer, VLLMClient
 from vision_bench.wire.chat import error_body
 from vision_bench.wire.ndjson import MEDIA_TYPE

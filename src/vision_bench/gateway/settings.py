@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
@@ -22,10 +22,11 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_file=".env", env_ignore_empty=True, extra="ignore", frozen=True)
 
     vllm_base_url: str
-    """The /v1 endpoint of vLLM, without a slash at its end. It has no default: a guess would hide a mistake."""
+    """The /v1 endpoint of vLLM, without a slash at its end; commas separate several servers with one model.
+    It has no default: a guess would hide a mistake."""
 
     vllm_concurrency: Annotated[int, Field(ge=1)] = 4
-    """Calls to vLLM at once, over both routes."""
+    """Calls at once to each vLLM, over all routes."""
 
     max_batch_items: Annotated[int, Field(ge=1)] = 128
     """Items in one /chat/batch request."""
@@ -50,9 +51,52 @@ class Settings(BaseSettings):
     gateway_buffer_bytes: Annotated[int, Field(ge=1)] = 512 * 1024 * 1024
     """All bodies together. Past it, requests wait unread."""
 
+    gateway_max_header_bytes: Annotated[int, Field(ge=1024)] = 64 * 1024
+    """A request's line and headers together."""
+
+    gateway_upload_idle_seconds: Seconds = 30.0
+    """The longest pause in an upload that has begun. While it stands still it holds room that others wait for."""
+
+    gateway_upload_timeout_seconds: Seconds = 600.0
+    """One upload, from its first byte to its last."""
+
+    gateway_idle_seconds: Seconds = 75.0
+    """A connection without a request, or with half a head of one. Longer than callers keep idle connections, so that
+    they close them and never write into one that we just closed."""
+
+    gateway_key_requests_per_minute: Annotated[int, Field(ge=1)] | None = None
+    """Requests of one key of GATEWAY_API_KEYS; a batch counts its items. None: no limit."""
+
+    gateway_media_domains: Annotated[tuple[str, ...], NoDecode] | None = None
+    """Hosts that media URLs in a body may name, separated by commas; ``none`` allows no remote URL. None, not set:
+    bodies are not looked into."""
+
+    gateway_max_fps: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """The most frames a second that a body may ask for. None: bodies are not looked into."""
+
+    gateway_max_num_frames: Annotated[int, Field(ge=1)] | None = None
+    """The most frames that a body may ask for. None: bodies are not looked into."""
+
+    gateway_log_format: Literal["text", "json"] = "text"
+    """One line a request: for people, or an object for a log store."""
+
+    @property
+    def upstream_urls(self) -> tuple[str, ...]:
+        """The /v1 endpoint of every vLLM."""
+        return tuple(self.vllm_base_url.split(","))
+
     @field_validator("vllm_base_url")
     @classmethod
-    def _endpoint(cls, value: str) -> str:
+    def _endpoints(cls, value: str) -> str:
+        urls = [cls._endpoint(url.strip()) for url in value.split(",") if url.strip()]
+        if not urls:
+            raise ValueError("must be an http:// or https:// address such as http://127.0.0.1:8000/v1")
+        if len(set(urls)) < len(urls):
+            raise ValueError("names a server twice; give every server once")
+        return ",".join(urls)
+
+    @staticmethod
+    def _endpoint(value: str) -> str:
         try:
             parts = urlsplit(value)
             usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
@@ -72,6 +116,14 @@ class Settings(BaseSettings):
         if isinstance(value, str):
             return tuple(key.strip() for key in value.split(",") if key.strip())
         return value
+
+    @field_validator("gateway_media_domains", mode="before")
+    @classmethod
+    def _split_domains(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        names = tuple(name.strip().lower().rstrip(".") for name in value.split(",") if name.strip())
+        return () if names == ("none",) else names
 
     @model_validator(mode="after")
     def _room_for_one(self) -> Self:

@@ -1,4 +1,4 @@
-"""One exchange over bare ASGI: bodies, leaving callers, refusals."""
+"""One exchange over bare ASGI: leaving callers, refusals."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from typing import Any
 import pytest
 
 from vision_bench.errors import AcquireTimeout, BrokenStream, ConnectFailed, UpstreamTimeout
-from vision_bench.gateway.admission import Pace, Timings
+from vision_bench.gateway.admission import Timings
 from vision_bench.gateway.exchange import (
     SCOPE_KEY,
     ClientLeft,
     Exchange,
     Refusal,
-    Upload,
-    declared_bytes,
     refusal_of,
     refuse,
     unless_client_leaves,
@@ -41,49 +39,6 @@ def part(body: bytes, *, more: bool = True) -> dict[str, Any]:
 
 
 LEFT = {"type": "http.disconnect"}
-
-
-async def read(messages: Sequence[dict[str, Any]]) -> list[bytes]:
-    """The pieces of a body of at most six bytes."""
-    return [piece async for piece in Upload(receiver(messages), Pace(), limit_bytes=6).pieces()]
-
-
-@pytest.mark.parametrize(
-    "messages",
-    [
-        [part(b"abcdef", more=False)],
-        [part(b"abc"), part(b"def", more=False)],
-        [part(b""), part(b"abcdef"), part(b"", more=False)],
-    ],
-)
-async def test_a_body_is_read_to_its_end(messages: list[dict[str, Any]]) -> None:
-    """However it was cut, up to exactly the limit."""
-    assert b"".join(await read(messages)) == b"abcdef"
-
-
-def test_a_declared_length_over_the_limit_is_refused_unread() -> None:
-    """413 before the first byte is asked for."""
-
-    with pytest.raises(Refusal, match="7 bytes, the limit is 6") as caught:
-        declared_bytes({"headers": [(b"content-length", b"7")]}, limit_bytes=6)
-    assert caught.value.status == 413
-    assert declared_bytes({"headers": [(b"content-length", b"5")]}, limit_bytes=6) == 5
-    assert declared_bytes({"headers": []}, limit_bytes=6) == 6, "unknown: as long as it may be"
-
-
-async def test_an_undeclared_length_is_refused_at_the_limit() -> None:
-    """A chunked body is read no further than the part that breaks the limit."""
-    messages = [part(b"abc"), part(b"defg"), part(b"never read")]
-    receive = receiver(messages)
-    with pytest.raises(Refusal, match="more than 6 bytes"):
-        _ = [piece async for piece in Upload(receive, Pace(), limit_bytes=6).pieces()]
-    assert (await receive())["body"] == b"never read"
-
-
-async def test_leaving_in_the_upload() -> None:
-    """A disconnect in the middle of the body is ClientLeft, not a short body."""
-    with pytest.raises(ClientLeft):
-        await read([part(b"abc"), LEFT])
 
 
 async def test_work_is_cancelled_when_the_caller_leaves() -> None:

@@ -55,11 +55,11 @@ def test_an_empty_value_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_keys_are_a_list_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys are split at commas; neither printing the settings nor an error shows one."""
-    monkeypatch.setenv("GATEWAY_API_KEYS", " one, ,two ")
-    monkeypatch.setenv("VLLM_API_KEY", "three")
+    monkeypatch.setenv("GATEWAY_API_KEYS", " hunter1, ,hunter2,")
+    monkeypatch.setenv("VLLM_API_KEY", "hunter3")
     settings = load_settings(vllm_base_url=BASE)
-    assert [key.get_secret_value() for key in settings.gateway_api_keys] == ["one", "two"]
-    assert not re.search("one|two|three", repr(settings))
+    assert [key.get_secret_value() for key in settings.gateway_api_keys] == ["hunter1", "hunter2"]
+    assert not re.search("hunter1|hunter2|hunter3", repr(settings))
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,15 @@ def test_keys_are_a_list_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> Non
         ("VLLM_TIMEOUT_SECONDS", "inf"),
         ("VLLM_ACQUIRE_TIMEOUT_SECONDS", "-3"),
         ("GATEWAY_MAX_BODY_BYTES", "256MB"),
+        ("VLLM_BASE_URL", "http://a/v1,ftp://b/v1"),
+        ("VLLM_BASE_URL", "http://a/v1,http://a/v1/"),
+        ("VLLM_BASE_URL", ","),
+        ("GATEWAY_MAX_HEADER_BYTES", "10"),
+        ("GATEWAY_KEY_REQUESTS_PER_MINUTE", "0"),
+        ("GATEWAY_MAX_FPS", "0"),
+        ("GATEWAY_MAX_FPS", "inf"),
+        ("GATEWAY_MAX_NUM_FRAMES", "1.5"),
+        ("GATEWAY_LOG_FORMAT", "xml"),
     ],
 )
 def test_a_wrong_value_is_one_line_with_name_and_value(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
@@ -134,3 +143,25 @@ def test_the_buffer_holds_one_body(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GATEWAY_BUFFER_BYTES", "1000")
     with pytest.raises(InvalidSettings, match=r"^GATEWAY_BUFFER_BYTES=1000 is less than GATEWAY_MAX_BODY_BYTES=268"):
         load_settings()
+
+
+def test_several_servers_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spaces, empty places and slashes at the end do not matter."""
+    monkeypatch.setenv("VLLM_BASE_URL", "http://a:1/v1/, http://b:2/v1,,")
+    assert load_settings().upstream_urls == ("http://a:1/v1", "http://b:2/v1")
+    assert load_settings(vllm_base_url=BASE).upstream_urls == (BASE,)
+
+
+@pytest.mark.parametrize(
+    ("value", "domains"),
+    [
+        ("", None),
+        ("none", ()),
+        ("Example.org., media.example.org", ("example.org", "media.example.org")),
+    ],
+)
+def test_media_domains(monkeypatch: pytest.MonkeyPatch, value: str, domains: tuple[str, ...] | None) -> None:
+    """Not set is off; ``none`` is a list without a host, which is not the same."""
+    monkeypatch.setenv("VLLM_BASE_URL", BASE)
+    monkeypatch.setenv("GATEWAY_MEDIA_DOMAINS", value)
+    assert load_settings().gateway_media_domains == domains
