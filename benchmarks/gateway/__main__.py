@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def _start(stack: ExitStack, scratch: Path, flags: argparse.Namespace, missing: list[str]) -> list[ways.Arm]:
-    port = stack.enter_context(ways.upstream())
+    port = stack.enter_context(ways.upstream()).port
     arms = [ways.Arm(DIRECT, port, "/v1/chat/completions")]
 
     def wanted(name: str) -> bool:

@@ -55,30 +55,56 @@ class Arm:
         return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
+@dataclass(slots=True)
+class Upstream:
+    """The stub, running. ``first_clip_ns`` is there when it has ended: when its first large body was whole."""
+
+    port: int
+    first_clip_ns: int | None = None
+
+
 @contextmanager
-def upstream() -> Iterator[int]:
-    """The stub in its own process; gives its port."""
-    command = [sys.executable, "-m", "benchmarks.gateway.stub"]
+def upstream(*, delay_seconds: float = 0.0) -> Iterator[Upstream]:
+    """The stub in its own process."""
+    command = [sys.executable, "-m", "benchmarks.gateway.stub", str(delay_seconds)]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
-        yield int(process.stdout.readline() if process.stdout else "")
+        stub = Upstream(int(_line(process)))
+        yield stub
+        _end_input(process)
+        told = _line(process)
+        stub.first_clip_ns = int(told) if told.isdigit() else None
     finally:
         _stop(process)
 
 
+def _line(process: subprocess.Popen[str]) -> str:
+    return process.stdout.readline().strip() if process.stdout else ""
+
+
 @contextmanager
-def ours(upstream_port: int, scratch: Path, *, loop: str = "auto", http: str = "auto") -> Iterator[Arm]:
+def ours(
+    upstream_port: int, scratch: Path, *, loop: str = "auto", http: str = "auto", permits: int = PERMITS
+) -> Iterator[Arm]:
     """Our gateway over the plain uvicorn line, with uvicorn's own choice of loop and parser unless told otherwise."""
-    env = {"VLLM_BASE_URL": f"http://127.0.0.1:{upstream_port}/v1", "PYTHONPATH": str(ROOT / "src")}
+    env = {
+        "VLLM_BASE_URL": f"http://127.0.0.1:{upstream_port}/v1",
+        "PYTHONPATH": str(ROOT / "src"),
+        "VLLM_CONCURRENCY": str(permits),
+    }
     extra = ["--loop", loop, "--http", http]
     with _uvicorn("ours", "app:app", env, scratch, extra) as (port, pid):
         yield Arm("ours", port, "/chat", pid)
 
 
 @contextmanager
-def plain(upstream_port: int, scratch: Path) -> Iterator[Arm]:
+def plain(upstream_port: int, scratch: Path, *, permits: int = PERMITS) -> Iterator[Arm]:
     """The yardstick, over the same line."""
-    env = {"UPSTREAM_URL": f"http://127.0.0.1:{upstream_port}/v1/chat/completions", "PYTHONPATH": str(ROOT)}
+    env = {
+        "UPSTREAM_URL": f"http://127.0.0.1:{upstream_port}/v1/chat/completions",
+        "PYTHONPATH": str(ROOT),
+        "VLLM_CONCURRENCY": str(permits),
+    }
     with _uvicorn("plain", "benchmarks.gateway.plain:app", env, scratch, ["--no-access-log"]) as (port, pid):
         yield Arm("plain", port, "/chat", pid)
 
@@ -91,7 +117,7 @@ def _uvicorn(name: str, app: str, env: dict[str, str], scratch: Path, extra: lis
         process = subprocess.Popen(
             command,
             cwd=scratch,
-            env={**_without_settings(), **env, "VLLM_CONCURRENCY": str(PERMITS)},
+            env={**_without_settings(), **env},
             stdout=log,
             stderr=log,
         )
@@ -185,9 +211,13 @@ def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
     raise RuntimeError(f"{process.args!r} did not start: {log.read_text()[-2000:]}")
 
 
-def _stop(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
+def _end_input(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
     if process.stdin is not None:
         process.stdin.close()
+
+
+def _stop(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
+    _end_input(process)
     process.terminate()
     try:
         process.wait(STOP_SECONDS)

@@ -39,8 +39,8 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     with (
         tempfile.TemporaryDirectory(prefix="gateway-crowd-") as scratch,
-        ways.upstream() as port,
-        ways.ours(port, Path(scratch)) as arm,
+        ways.upstream() as stub,
+        ways.ours(stub.port, Path(scratch)) as arm,
     ):
         idle_bytes = arm.peak_bytes()
         results: multiprocessing.Queue[int | str] = multiprocessing.Queue()

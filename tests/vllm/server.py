@@ -135,15 +135,23 @@ class VllmServers:
         self.running = self._start(wanted, model)
         return self.running
 
+    def start_again(self) -> VllmServer:
+        """End the running server, if it still runs, and start one with the same flags on the same port."""
+        assert self.running is not None, "nothing was started yet"
+        before = self.running
+        self.stop()
+        self.running = self._start(before.flags, before.model, port=before.port)
+        return self.running
+
     def stop(self) -> None:
         """End the running server, if there is one."""
         if self.running:
             self.running.stop()
             self.running = None
 
-    def _start(self, flags: tuple[str, ...], model: str) -> VllmServer:
+    def _start(self, flags: tuple[str, ...], model: str, port: int | None = None) -> VllmServer:
         self.starts += 1
-        port = free_port()
+        port = port or free_port()
         log = self.logs / f"vllm-{self.starts}.log"
         command = [self.environment.vllm, "serve", self.environment.checkpoint, "--host=127.0.0.1", f"--port={port}"]
         begun = time.monotonic()

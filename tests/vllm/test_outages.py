@@ -131,8 +131,11 @@ def was_broken_off(chunks: list[dict[str, Any]]) -> bool:
     return "abort" in reasons or any("error" in chunk for chunk in chunks)
 
 
-async def test_worker_killed(server: VllmServer) -> None:
-    """A dead worker ends streams, single calls and batch items with an error each, then the whole server."""
+async def test_worker_killed_and_the_server_started_again(vllm_server: VllmServers, server: VllmServer) -> None:
+    """A dead worker ends streams and batch items with an error each, then the whole server.
+
+    The gateway needs no restart of its own: it answers as soon as vLLM listens on its port again.
+    """
     async with gateway(server.base_url) as rig, GatewayClient(rig.url) as client:
         worker = next(pid for name, pid in server.children().items() if name.startswith("VLLM::Worker"))
         batch = asyncio.create_task(rig.batch([{"id": str(n), "body": LONG} for n in range(2)]))
@@ -152,3 +155,7 @@ async def test_worker_killed(server: VllmServer) -> None:
             assert line["error"]
         assert await asyncio.to_thread(server.process.wait, 30) is not None
         await until(lambda: rig.admission.in_use == 0, within_seconds=1)
+        assert (await rig.client.post("/chat", json=bodies.ask())).status_code == 502
+        await asyncio.to_thread(vllm_server.start_again)
+        again = await rig.client.post("/chat", json=bodies.ask(max_tokens=2))
+        assert again.status_code == 200, again.text
