@@ -1,0 +1,1 @@
+"""Everything measured: workloads, targets, records, and what is computed from them."""

@@ -1,0 +1,1 @@
+"""Generated video, measured as a viewer feels it: workload, target, and numbers from records."""
