@@ -141,6 +141,34 @@ async def test_a_caller_that_leaves_in_its_upload_gives_its_room_back() -> None:
         await until(lambda: rig.app.state.buffer.held_bytes == 0)
 
 
+@pytest.mark.parametrize("limit", ["gateway_upload_idle_seconds", "gateway_upload_timeout_seconds"])
+@pytest.mark.parametrize("path", ["/chat", "/chat/batch"])
+async def test_an_upload_that_stands_still_or_drips_is_408(path: str, limit: str) -> None:
+    """Room and connection are given back, the calls of items that had come are closed, and the answer is JSON."""
+    begin = b'{"items": [{"id": "a", "body": {"n": 1}}'
+    async with (
+        stub_upstream(answers(delay_seconds=30)) as stub,
+        gateway(stub, **{limit: 0.5}) as rig,
+        caller(rig) as slow,
+    ):
+        await slow.send(head(path, 1000) + begin)
+        await until(lambda: rig.app.state.buffer.held_bytes == 1000)
+        if path == "/chat/batch":
+            await until(lambda: stub.running == 1)
+        while limit == "gateway_upload_timeout_seconds" and rig.app.state.buffer.held_bytes:
+            await slow.send(b" ")
+            await asyncio.sleep(0.05)
+        status, answer_head, body = await slow.answer()
+        assert (status, json.loads(body)["error"]["type"]) == (408, "upload_timeout")
+        assert limit.upper() in json.loads(body)["error"]["message"]
+        assert b"connection: close" in answer_head.lower()
+        assert rig.app.state.buffer.held_bytes == 0
+        await until(lambda: stub.running == 0 and stub.open_connections == 0)
+        assert (rig.admission.in_use, rig.admission.waiting) == (0, 0)
+        await until(lambda: not rig.server.server_state.connections)
+    assert len(stub.requests) == (path == "/chat/batch")
+
+
 def batch_bytes(count: int) -> bytes:
     return json.dumps({"items": items(count)}).encode()
 

@@ -7,14 +7,14 @@ plan always runs the same way.
 from __future__ import annotations
 
 import asyncio
-import selectors
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.jumping_clock import run
 
 from vision_bench.errors import BrokenStream, ConnectFailed, UpstreamError
 from vision_bench.gateway.admission import Admission, Timings
@@ -27,29 +27,6 @@ from vision_bench.gateway.upstream import VLLMClient
 PERMITS = 3
 ACQUIRE_TIMEOUT_SECONDS = 5.0
 TIMEOUT_SECONDS = 7.0
-
-
-class JumpingSelector(selectors.SelectSelector):
-    """Never waits: the time that the loop would sleep is added to the clock."""
-
-    now = 0.0
-
-    def select(self, timeout: float | None = None) -> Any:
-        if timeout is None:
-            raise AssertionError("nothing is due and nothing is ready: the loop would wait for ever")
-        self.now += timeout
-        return super().select(0)
-
-
-def run(main: Coroutine[Any, Any, None]) -> None:
-    """``asyncio.run`` on a loop with a jumping clock."""
-    selector = JumpingSelector()
-    loop = asyncio.SelectorEventLoop(selector)
-    loop.time = lambda: selector.now  # type: ignore[method-assign]
-    try:
-        loop.run_until_complete(asyncio.wait_for(main, 10_000))
-    finally:
-        loop.close()
 
 
 @dataclass

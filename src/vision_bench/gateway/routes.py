@@ -83,7 +83,13 @@ class _Exchange(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         limit_bytes = self._settings.gateway_max_body_bytes
-        upload = Upload(receive, self._pace, limit_bytes=limit_bytes)
+        upload = Upload(
+            receive,
+            self._pace,
+            limit_bytes=limit_bytes,
+            idle_seconds=self._settings.gateway_upload_idle_seconds,
+            timeout_seconds=self._settings.gateway_upload_timeout_seconds,
+        )
         timings = exchange_of(scope).timings
         try:
             size_bytes = declared_bytes(scope, limit_bytes=limit_bytes)

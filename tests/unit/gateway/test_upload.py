@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tests.jumping_clock import run
 
 from vision_bench.gateway.admission import Pace
 from vision_bench.gateway.exchange import ClientLeft, Refusal
@@ -32,9 +33,13 @@ def part(body: bytes, *, more: bool = True) -> dict[str, Any]:
 LEFT = {"type": "http.disconnect"}
 
 
+def upload(receive: Any, *, idle_seconds: float = 30.0, timeout_seconds: float = 600.0) -> Upload:
+    """An upload of at most six bytes."""
+    return Upload(receive, Pace(), limit_bytes=6, idle_seconds=idle_seconds, timeout_seconds=timeout_seconds)
+
+
 async def read(messages: Sequence[dict[str, Any]]) -> list[bytes]:
-    """The pieces of a body of at most six bytes."""
-    return [piece async for piece in Upload(receiver(messages), Pace(), limit_bytes=6).pieces()]
+    return [piece async for piece in upload(receiver(messages)).pieces()]
 
 
 @pytest.mark.parametrize(
@@ -57,6 +62,7 @@ def test_a_declared_length_over_the_limit_is_refused_unread() -> None:
         declared_bytes({"headers": [(b"content-length", b"7")]}, limit_bytes=6)
     assert caught.value.status == 413
     assert declared_bytes({"headers": [(b"content-length", b"5")]}, limit_bytes=6) == 5
+    assert declared_bytes({"headers": [(b"content-length", b"0" * 5000 + b"5")]}, limit_bytes=6) == 5
     assert declared_bytes({"headers": []}, limit_bytes=6) == 6, "unknown: as long as it may be"
 
 
@@ -65,8 +71,80 @@ async def test_an_undeclared_length_is_refused_at_the_limit() -> None:
     messages = [part(b"abc"), part(b"defg"), part(b"never read")]
     receive = receiver(messages)
     with pytest.raises(Refusal, match="more than 6 bytes"):
-        _ = [piece async for piece in Upload(receive, Pace(), limit_bytes=6).pieces()]
+        _ = [piece async for piece in upload(receive).pieces()]
     assert (await receive())["body"] == b"never read"
+
+
+def slow_receiver(pauses_seconds: Sequence[float]) -> Any:
+    """One byte after each pause, and never the end."""
+    left = list(pauses_seconds)
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.sleep(left.pop(0) if left else 10_000.0)
+        return part(b"a")
+
+    return receive
+
+
+@pytest.mark.parametrize(
+    ("pauses_seconds", "after_seconds", "came_bytes", "setting"),
+    [
+        ([], 30, 0, "GATEWAY_UPLOAD_IDLE_SECONDS"),
+        ([0, 0], 30, 2, "GATEWAY_UPLOAD_IDLE_SECONDS"),
+        ([29, 29, 29], 29 * 3 + 30, 3, "GATEWAY_UPLOAD_IDLE_SECONDS"),
+        ([25, 25, 25, 25, 25], 100, 3, "GATEWAY_UPLOAD_TIMEOUT_SECONDS"),
+        ([29, 29, 29, 20], 100, 3, "GATEWAY_UPLOAD_TIMEOUT_SECONDS"),
+    ],
+)
+def test_an_upload_that_pauses_or_drips_is_408(
+    pauses_seconds: list[float], after_seconds: float, came_bytes: int, setting: str
+) -> None:
+    """At 30 s without a byte, or 100 s in all (600 in the cases of a pause), to the tick; the clock jumps."""
+    timeout_seconds = 100.0 if "TIMEOUT" in setting else 600.0
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        slow = upload(slow_receiver(pauses_seconds), timeout_seconds=timeout_seconds)
+        with pytest.raises(Refusal, match=setting) as caught:
+            _ = [piece async for piece in slow.pieces()]
+        assert (caught.value.status, caught.value.type) == (408, "upload_timeout")
+        assert loop.time() == pytest.approx(after_seconds, abs=0.2)
+        assert slow.size_bytes == came_bytes
+        task = asyncio.current_task()
+        assert task is not None
+        assert not task.cancelling(), "the task is as it was"
+
+    run(main())
+
+
+def test_what_the_gateway_itself_takes_is_no_pause() -> None:
+    """The reader is busy for a minute between two pieces, longer than the caller might pause: nothing is refused."""
+
+    async def main() -> None:
+        messages = receiver([part(b"a"), part(b"b"), part(b"c", more=False)])
+        pieces = []
+        async for piece in upload(messages).pieces():
+            pieces.append(piece)
+            await asyncio.sleep(60)
+        assert pieces == [b"a", b"b", b"c"]
+
+    run(main())
+
+
+def test_a_server_that_stops_in_the_same_moment_wins() -> None:
+    """Cancelled by somebody else together with the timer: the cancellation comes through, no 408."""
+
+    async def main() -> None:
+        async def consume() -> None:
+            _ = [piece async for piece in upload(slow_receiver([])).pieces()]
+
+        task = asyncio.create_task(consume())
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_later(30.0, task.cancel)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run(main())
 
 
 async def test_leaving_in_the_upload() -> None:
