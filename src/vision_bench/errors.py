@@ -115,6 +115,7 @@ class HttpFailure(UpstreamError):
         self, status: int, message: str, *, body: bytes = b"", retry_after_seconds: float | None = None
     ) -> None:
         self.status = status
+        self.message = message
         self.body = body
         self.retry_after_seconds = retry_after_seconds
         super().__init__(f"HTTP {status}: {message}")

@@ -39,7 +39,7 @@ class FakeTransport:
     plans: dict[str, Plan] = field(default_factory=dict)
 
     @asynccontextmanager
-    async def post(self, body: Payload, headers: Mapping[str, str]) -> AsyncIterator[FakeAnswer]:
+    async def post(self, path: str, body: Payload, headers: Mapping[str, str]) -> AsyncIterator[FakeAnswer]:
         plan = self.plans[bytes(body).decode()]
         self.running += 1
         self.most_running = max(self.most_running, self.running)

@@ -14,8 +14,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from vision_bench.gateway.admission import Admission, Buffer, Pace
 from vision_bench.gateway.docs_pages import add_docs_pages
 from vision_bench.gateway.exchange import Refusal, exchange_of
+from vision_bench.gateway.fleet import Fleet, Upstream
 from vision_bench.gateway.keys import ApiKeys
 from vision_bench.gateway.middleware import RequestLog, our_failure
+from vision_bench.gateway.openai_routes import router as openai_router
 from vision_bench.gateway.routes import DirectRoutes, router
 from vision_bench.gateway.settings import Settings, load_settings
 from vision_bench.gateway.transport import HttpTransport, Transport
@@ -68,8 +70,10 @@ def create_app(settings: Settings | None = None, *, transport: Transport | None 
         app.front = ApiKeys(app.front, keys=[key.get_secret_value() for key in chosen.gateway_api_keys])
     app.front = RequestLog(app.front)
     app.add_exception_handler(HTTPException, _as_json)
+    app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(Exception, _our_failure)
     app.include_router(router)
+    app.include_router(openai_router)
     add_docs_pages(app)
     return app
 
@@ -88,11 +92,12 @@ def _lifespan(
                 settings.gateway_buffer_bytes, acquire_timeout_seconds=settings.vllm_acquire_timeout_seconds
             )
             app.state.pace = Pace()
+            app.state.fleet = Fleet([Upstream(settings.vllm_base_url, opened)], api_key=_vllm_key(settings))
             app.state.vllm = VLLMClient(
                 opened,
                 app.state.admission,
                 timeout_seconds=settings.vllm_timeout_seconds,
-                api_key=settings.vllm_api_key.get_secret_value() if settings.vllm_api_key else None,
+                api_key=_vllm_key(settings),
             )
             yield
 
@@ -103,9 +108,13 @@ def _opened(settings: Settings, transport: Transport | None) -> AbstractAsyncCon
     if transport is not None:
         return nullcontext(transport)
     return HttpTransport(
-        f"{settings.vllm_base_url}/chat/completions",
+        settings.vllm_base_url,
         connect_timeout_seconds=min(CONNECT_TIMEOUT_SECONDS, settings.vllm_timeout_seconds),
     )
+
+
+def _vllm_key(settings: Settings) -> str | None:
+    return settings.vllm_api_key.get_secret_value() if settings.vllm_api_key else None
 
 
 async def _as_json(request: Request, problem: Exception) -> Response:
@@ -113,9 +122,16 @@ async def _as_json(request: Request, problem: Exception) -> Response:
     if not isinstance(problem, HTTPException):  # Starlette's signature is wider than what it sends here
         raise problem
     type = {404: "not_found", 405: "method_not_allowed"}.get(problem.status_code, "http_error")
-    refusal = Refusal(problem.status_code, str(problem.detail), type=type)
-    exchange_of(request.scope).outcome = type
-    return Response(refusal.body, refusal.status, media_type="application/json", headers=problem.headers)
+    headers = problem.headers
+    return await _refused(request, Refusal(problem.status_code, str(problem.detail), type=type, headers=headers))
+
+
+async def _refused(request: Request, refusal: Exception) -> Response:
+    """A refusal of a route behind the front."""
+    if not isinstance(refusal, Refusal):
+        raise refusal
+    exchange_of(request.scope).outcome = refusal.type
+    return Response(refusal.body, refusal.status, media_type="application/json", headers=refusal.headers)
 
 
 async def _our_failure(request: Request, _problem: Exception) -> Response:

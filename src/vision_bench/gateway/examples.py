@@ -86,6 +86,38 @@ CHAT: OpenApi = {
     **_error(504, "upstream_timeout", "vLLM took too long", "vLLM took longer than 600 s; ..."),
 }
 
+_MODEL = {
+    "id": "qwen",
+    "object": "model",
+    "created": 1780911000,
+    "owned_by": "vllm",
+    "max_model_len": 16384,
+    "root": "qwen",
+    "parent": None,
+}
+
+_NO_LIST = {
+    **_NO_KEY,
+    **_error(502, "connect_failed", "No vLLM can be reached", "vLLM cannot be reached at ..."),
+    **_error(504, "upstream_timeout", "No list in 10 s", "http://127.0.0.1:8000/v1 sent no model list in 10 s"),
+}
+
+MODELS: OpenApi = {
+    200: {
+        "description": "The models of every vLLM",
+        "content": {"application/json": {"example": {"object": "list", "data": [_MODEL]}}},
+    },
+    **_NO_LIST,
+}
+
+MODEL_REQUEST = {"parameters": [{"name": "model_id", "in": "path", "required": True, "schema": {"type": "string"}}]}
+
+MODEL: OpenApi = {
+    200: {"description": "The model", "content": {"application/json": {"example": _MODEL}}},
+    **_error(404, "model_not_found", "No such model", "the model 'nope' does not exist; there are: qwen", "model"),
+    **_NO_LIST,
+}
+
 BATCH_REQUEST = _request(
     {
         "type": "object",

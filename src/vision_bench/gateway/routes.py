@@ -1,4 +1,4 @@
-"""The three routes: /healthz, /chat, /chat/batch."""
+"""The routes that work: /healthz, /chat (OpenAI's name for it too), /chat/batch."""
 
 from __future__ import annotations
 
@@ -48,6 +48,12 @@ async def healthz() -> Response:
     return JSONResponse({"ok": True})
 
 
+@router.post(
+    "/v1/chat/completions",
+    summary="/chat under OpenAI's name",
+    openapi_extra=examples.CHAT_REQUEST,
+    responses=examples.CHAT,
+)
 @router.post("/chat", summary="One chat body to vLLM", openapi_extra=examples.CHAT_REQUEST, responses=examples.CHAT)
 async def chat(request: Request) -> Response:
     """Passes the body to vLLM's /v1/chat/completions and its answer back, both byte for byte.
@@ -189,12 +195,12 @@ class _Batch(_Exchange):
 
 
 class DirectRoutes:
-    """The two routes that matter, without FastAPI.
+    """The routes that carry clips, without FastAPI.
 
     They stand in the router too, which documents them, and answers whatever else is asked of their paths.
     """
 
-    _ROUTES: ClassVar = {"/chat": _Chat, "/chat/batch": _Batch}
+    _ROUTES: ClassVar = {"/chat": _Chat, "/chat/batch": _Batch, "/v1/chat/completions": _Chat}
 
     def __init__(self, app: ASGIApp, state: State) -> None:
         self._app = app

@@ -40,20 +40,30 @@ class TransportAnswer(Protocol):
 
 
 class Transport(Protocol):
-    """Posts a body to one address."""
+    """Speaks with one server. Paths are those behind its base address, such as ``/chat/completions``.
 
-    def post(self, body: Payload, headers: Mapping[str, str]) -> AbstractAsyncContextManager[TransportAnswer]:
-        """Leaving the block before the end of the answer closes the connection.
+    Leaving a block before the end of the answer closes the connection.
 
-        Raises:
-            ConnectFailed: nobody answers at the address.
-            BrokenStream: the connection broke before the headers of the answer.
-        """
+    Both methods raise, on entering:
+        ConnectFailed: nobody answers at the address.
+        BrokenStream: the connection broke before the headers of the answer.
+    """
+
+    def post(
+        self, path: str, body: Payload, headers: Mapping[str, str]
+    ) -> AbstractAsyncContextManager[TransportAnswer]:
+        """Send a body."""
+        ...
+
+    def get(self, path: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[TransportAnswer]:
+        """Ask for a document."""
         ...
 
 
 class HttpTransport:
     """``Transport`` over kept-alive connections, as many as there are calls. Made inside the running event loop.
+
+    ``base_url`` is vLLM's /v1 endpoint, without a slash at its end.
 
     Bytes go both ways as they are: nothing is decompressed, no redirect is followed, no cookie kept, no proxy
     taken from the environment.
@@ -62,16 +72,17 @@ class HttpTransport:
         retries: how often a call was sent again because its kept-alive connection had gone stale.
     """
 
-    def __init__(self, url: str, *, connect_timeout_seconds: float) -> None:
-        parts = urlsplit(url)
+    def __init__(self, base_url: str, *, connect_timeout_seconds: float) -> None:
+        parts = urlsplit(base_url)
         is_secure = parts.scheme == "https"
-        self._url = url
+        self._base_url = base_url
         self._connect_timeout_seconds = connect_timeout_seconds
         self._host = parts.hostname or ""
         self._port = parts.port or (443 if is_secure else 80)
         self._ssl = ssl.create_default_context() if is_secure else None
-        self._head = (
-            f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nUser-Agent: vision-bench-gateway\r\n"
+        self._base_path = parts.path
+        self._common_head = (
+            f" HTTP/1.1\r\nHost: {parts.netloc}\r\nUser-Agent: vision-bench-gateway\r\n"
             "Accept: */*\r\nAccept-Encoding: identity\r\n"
         )
         self._loop = asyncio.get_running_loop()
@@ -90,14 +101,18 @@ class HttpTransport:
             connection.close()
         await asyncio.sleep(0)  # transports close their sockets in the loop's next turn
 
-    def post(self, body: Payload, headers: Mapping[str, str]) -> _Call:
+    def post(self, path: str, body: Payload, headers: Mapping[str, str]) -> _Call:
         """See ``Transport.post``."""
-        return _Call(self, body, headers)
-
-    async def open(self, body: Payload, headers: Mapping[str, str]) -> Connection:
-        """Send a request and wait for the head of its answer; ``give_back`` must follow. ``post`` does both."""
         size_bytes = size_of(body)
-        head = self._request_head(headers, size_bytes)
+        head = self._head("POST", path, headers, f"Content-Length: {size_bytes}\r\n")
+        return _Call(self, head, body, size_bytes)
+
+    def get(self, path: str, headers: Mapping[str, str]) -> _Call:
+        """See ``Transport.get``."""
+        return _Call(self, self._head("GET", path, headers, ""), b"", 0)
+
+    async def open(self, head: bytes, body: Payload, size_bytes: int) -> Connection:
+        """Send a request and wait for the head of its answer; ``give_back`` must follow. ``post`` does both."""
         connection = self._take_idle() or await self._connect()
         try:
             connection.send(head, body, size_bytes)
@@ -131,11 +146,11 @@ class HttpTransport:
         if self._sweep is None:
             self._sweep = self._loop.call_later(KEEPALIVE_SECONDS, self._drop_stale)
 
-    def _request_head(self, headers: Mapping[str, str], size_bytes: int) -> bytes:
+    def _head(self, method: str, path: str, headers: Mapping[str, str], length: str) -> bytes:
         lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
         if lines.count("\n") != len(headers):
             raise ValueError("a header holds a line end")
-        return f"{self._head}{lines}Content-Length: {size_bytes}\r\n\r\n".encode("latin-1")
+        return f"{method} {self._base_path}{path}{self._common_head}{lines}{length}\r\n".encode("latin-1")
 
     def _take_idle(self) -> Connection | None:
         fresh_since = self._loop.time() - KEEPALIVE_SECONDS
@@ -152,7 +167,8 @@ class HttpTransport:
                 _, connection = await self._loop.create_connection(Connection, self._host, self._port, ssl=self._ssl)
         except OSError as problem:  # TimeoutError is one
             raise ConnectFailed(
-                f"vLLM cannot be reached at {self._url} ({reason(problem)}); is it running, is VLLM_BASE_URL right?"
+                f"vLLM cannot be reached at {self._base_url} ({reason(problem)}); "
+                "is it running, is VLLM_BASE_URL right?"
             ) from problem
         self._open.add(connection)
         return connection
@@ -174,15 +190,16 @@ class HttpTransport:
 
 class _Call:
     # A class, for it costs half of what a generator does.
-    __slots__ = ("_body", "_connection", "_headers", "_transport")
+    __slots__ = ("_body", "_connection", "_head", "_size_bytes", "_transport")
 
-    def __init__(self, transport: HttpTransport, body: Payload, headers: Mapping[str, str]) -> None:
+    def __init__(self, transport: HttpTransport, head: bytes, body: Payload, size_bytes: int) -> None:
         self._transport = transport
+        self._head = head
         self._body = body
-        self._headers = headers
+        self._size_bytes = size_bytes
 
     async def __aenter__(self) -> Connection:
-        self._connection = await self._transport.open(self._body, self._headers)
+        self._connection = await self._transport.open(self._head, self._body, self._size_bytes)
         return self._connection
 
     async def __aexit__(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""A call to vLLM: take a permit, pass the bytes on untouched, time it."""
+"""A chat call to vLLM: take a permit, pass the bytes on untouched, time it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from vision_bench.errors import UpstreamError, UpstreamTimeout
 from vision_bench.gateway.admission import Admission, Timings
 from vision_bench.gateway.transport import Payload, Transport, TransportAnswer
+
+CHAT_PATH = "/chat/completions"
 
 HOLD_BYTES = 16 * 1024 * 1024
 """A plain answer is read whole before its first byte goes on, so that a failure is still an error status. Beyond
@@ -118,7 +120,7 @@ class VLLMClient:
             try:
                 async with (
                     asyncio.timeout(self._timeout_seconds) as limit,
-                    self._transport.post(body, headers) as answer,
+                    self._transport.post(CHAT_PATH, body, headers) as answer,
                 ):
                     if not 200 <= answer.status <= 599 or answer.status in BODILESS_STATUSES:
                         raise UpstreamError(

@@ -1,9 +1,13 @@
-"""A ``/v1/models`` answer as (id, state), leaving out what a gateway must not leak (``root`` is a path on its disk)."""
+"""A ``/v1/models`` answer: as (id, state), and as a gateway shows it (vLLM's ``root`` is a path on its disk)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+
+_SHOWN = ("id", "object", "created", "owned_by", "max_model_len")
+"""What clients read of a model. Nothing else is shown: a server may put anything there, paths among it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +25,36 @@ def read_models(body: object) -> list[Model]:
     Raises:
         ValueError: not such a list.
     """
+    return [Model(id=card["id"], state=_state(card), max_model_len=_length(card)) for card in _cards(body)]
+
+
+def shown_models(bodies: Sequence[object]) -> dict[str, Any]:
+    """The lists of several servers as one that may be shown to anybody: each id once, as the first server has it.
+
+    ``root`` is the id, for vLLM's is a path or the base model of an adapter; ``parent`` stays where it is the id of
+    a model in the list.
+
+    Raises:
+        ValueError: one of them is no model list.
+    """
+    cards: dict[str, dict[str, Any]] = {}
+    for body in bodies:
+        for card in _cards(body):
+            cards.setdefault(card["id"], card)
+    return {"object": "list", "data": [_shown(card, cards) for card in cards.values()]}
+
+
+def _cards(body: object) -> list[dict[str, Any]]:
     data = body.get("data") if isinstance(body, dict) else None
     if not isinstance(data, list):
         raise ValueError("the model list has no 'data' array")
-    return [
-        Model(id=item["id"], state=_state(item), max_model_len=_length(item))
-        for item in data
-        if isinstance(item, dict) and isinstance(item.get("id"), str)
-    ]
+    return [card for card in data if isinstance(card, dict) and isinstance(card.get("id"), str)]
+
+
+def _shown(card: dict[str, Any], known: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    shown = {name: card[name] for name in _SHOWN if isinstance(card.get(name), str | int)}
+    parent = card.get("parent")
+    return shown | {"root": card["id"], "parent": parent if isinstance(parent, str) and parent in known else None}
 
 
 def _length(item: dict[str, Any]) -> int | None:

@@ -31,7 +31,7 @@ class Canned:
 
 class CannedTransport:
     @asynccontextmanager
-    async def post(self, body: Payload, headers: Mapping[str, str]) -> AsyncIterator[Canned]:
+    async def post(self, path: str, body: Payload, headers: Mapping[str, str]) -> AsyncIterator[Canned]:
         if b"bug" in bytes(body):
             raise ZeroDivisionError("a bug of ours")
         yield Canned(b'{"choices":[]}')

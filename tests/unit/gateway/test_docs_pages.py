@@ -50,9 +50,16 @@ async def test_the_pages_work_under_a_prefix(client: httpx.AsyncClient) -> None:
 
 
 async def test_every_route_shows_a_request_and_an_answer(client: httpx.AsyncClient) -> None:
-    """The three routes with examples both ways, and every status that the gateway makes itself."""
+    """The routes with examples both ways, and every status that the gateway makes itself."""
     paths = (await client.get("/openapi.json")).json()["paths"]
-    assert set(paths) == {"/healthz", "/chat", "/chat/batch"}
+    assert set(paths) == {
+        "/healthz",
+        "/chat",
+        "/chat/batch",
+        "/v1/chat/completions",
+        "/v1/models",
+        "/v1/models/{model_id}",
+    }
     assert paths["/healthz"]["get"]["responses"]["200"]["content"]["application/json"]["example"] == {"ok": True}
     chat, batch = paths["/chat"]["post"], paths["/chat/batch"]["post"]
     for operation in (chat, batch):
@@ -62,7 +69,8 @@ async def test_every_route_shows_a_request_and_an_answer(client: httpx.AsyncClie
     assert {"200", "400", "401", "413"} <= set(batch["responses"])
     assert "application/x-ndjson" in batch["responses"]["200"]["content"]
     assert {"application/json", "text/event-stream"} == set(chat["responses"]["200"]["content"])
-    for operation in (chat, batch):
+    lists = [paths[path]["get"] for path in ("/v1/models", "/v1/models/{model_id}")]
+    for operation in (chat, batch, *lists):
         for status, response in operation["responses"].items():
             if status >= "400":
                 error = response["content"]["application/json"]["example"]["error"]

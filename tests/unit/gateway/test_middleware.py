@@ -18,7 +18,7 @@ from vision_bench.gateway.settings import Settings
 class NoTransport:
     """No call gets through to anything."""
 
-    def post(self, body: Any, headers: Any) -> Any:
+    def post(self, path: Any, body: Any, headers: Any) -> Any:
         raise RuntimeError("a bug, payload=SECRET")
 
 
