@@ -99,7 +99,7 @@ def test_a_null_prompt_in_an_update_is_refused_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("updates", [5, {"after_chunk": 0}, ["rain"]])
 def test_updates_are_a_list_of_objects(updates: Any, tmp_path: Path) -> None:
     """Anything else is named with its kind."""
-    with pytest.raises(ValueError, match="prompt_updates.* is (int|dict|str)"):
+    with pytest.raises(ValueError, match=r"prompt_updates.* is (int|dict|str)"):
         _load(tmp_path, {"prompt_updates": updates})
 
 
