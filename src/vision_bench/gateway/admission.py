@@ -19,6 +19,8 @@ class Timings:
     queue_ms: float | None = None
     """For room and for a permit together."""
     upstream_ms: float | None = None
+    head_ms: float | None = None
+    """From the permit to the head of vLLM's answer."""
 
 
 class Admission:

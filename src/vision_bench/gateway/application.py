@@ -14,10 +14,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from vision_bench.gateway.admission import Admission, Buffer, Pace
 from vision_bench.gateway.docs_pages import add_docs_pages
 from vision_bench.gateway.exchange import Refusal, exchange_of
+from vision_bench.gateway.exposition import Exposition, GatewayCollector, UpstreamState
 from vision_bench.gateway.fleet import Fleet, Upstream
 from vision_bench.gateway.keys import ApiKeys
+from vision_bench.gateway.metrics import Metrics
 from vision_bench.gateway.middleware import RequestLog, our_failure
 from vision_bench.gateway.openai_routes import router as openai_router
+from vision_bench.gateway.operator_routes import router as operator_router
 from vision_bench.gateway.routes import DirectRoutes, router
 from vision_bench.gateway.settings import Settings, load_settings
 from vision_bench.gateway.transport import HttpTransport, Transport
@@ -68,12 +71,14 @@ def create_app(settings: Settings | None = None, *, transport: Transport | None 
     app.front = DirectRoutes(app.behind, app.state)
     if chosen.gateway_api_keys:
         app.front = ApiKeys(app.front, keys=[key.get_secret_value() for key in chosen.gateway_api_keys])
-    app.front = RequestLog(app.front)
+    app.state.metrics = Metrics()
+    app.front = RequestLog(app.front, app.state.metrics)
     app.add_exception_handler(HTTPException, _as_json)
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(Exception, _our_failure)
     app.include_router(router)
     app.include_router(openai_router)
+    app.include_router(operator_router)
     add_docs_pages(app)
     return app
 
@@ -99,9 +104,26 @@ def _lifespan(
                 timeout_seconds=settings.vllm_timeout_seconds,
                 api_key=_vllm_key(settings),
             )
+            collector = GatewayCollector(
+                app.state.metrics,
+                app.state.buffer,
+                upstreams=lambda: [_upstream_state(settings, app.state.admission, opened)],
+                version=app.version,
+            )
+            app.state.exposition = Exposition(collector)
             yield
 
     return lifespan
+
+
+def _upstream_state(settings: Settings, admission: Admission, transport: Transport) -> UpstreamState:
+    return UpstreamState(
+        name=settings.vllm_base_url,
+        permits=admission.permits,
+        permits_in_use=admission.in_use,
+        queue_length=admission.waiting,
+        retries=getattr(transport, "retries", 0),
+    )
 
 
 def _opened(settings: Settings, transport: Transport | None) -> AbstractAsyncContextManager[Transport]:

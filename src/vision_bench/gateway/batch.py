@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import msgspec
 
-from vision_bench.errors import BrokenStream, UpstreamError
+from vision_bench.errors import BrokenStream, HttpFailure, UpstreamError
 from vision_bench.gateway.admission import Timings
 from vision_bench.gateway.exchange import Exchange
 from vision_bench.gateway.items import BatchItem
@@ -50,6 +50,7 @@ class BatchRun:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+        self._exchange.metrics.items_ended("cancelled", sum(task.cancelled() for task in running))
 
     def start(self, item: BatchItem) -> None:
         """Have this item ask for a permit now, behind those that were started before it."""
@@ -79,12 +80,13 @@ class BatchRun:
                 payload = await answer.read()
             return _line(item.id, answer, round(timings.upstream_ms or 0.0), payload, exchange)
         except UpstreamError as problem:
-            return _failure(item.id, f"{problem.outcome}: {problem}", exchange)
+            return _failure(item.id, problem.outcome, str(problem), exchange)
         except Exception:
             logger.exception("request_id=%s: the gateway itself failed on this item", request_id)
-            return _failure(item.id, f"internal_error: see the gateway's log for request id {request_id}", exchange)
+            reason = f"see the gateway's log for request id {request_id}"
+            return _failure(item.id, "internal_error", reason, exchange)
         finally:
-            exchange.include(timings)
+            exchange.call_ended(timings)
 
 
 def _line(item_id: str, answer: Answer, elapsed_ms: int, payload: bytes, exchange: Exchange) -> bytes:
@@ -94,17 +96,18 @@ def _line(item_id: str, answer: Answer, elapsed_ms: int, payload: bytes, exchang
         UpstreamError: a status of success on something that is no answer.
     """
     if answer.status >= 400:
-        exchange.failed = (exchange.failed or 0) + 1
+        exchange.item_ended(HttpFailure.outcome)
         message = error_message(payload) if payload.strip() else f"HTTP {answer.status} with an empty body"
         return _dump({"id": item_id, "status": answer.status, "elapsed_ms": elapsed_ms, "error": message})
     body = _checked_body(answer, payload)
     head = _dump({"id": item_id, "status": answer.status, "elapsed_ms": elapsed_ms})
+    exchange.item_ended("ok")
     return head.removesuffix(b"}\n") + b',"body":' + body + b"}\n"
 
 
-def _failure(item_id: str, message: str, exchange: Exchange) -> bytes:
-    exchange.failed = (exchange.failed or 0) + 1
-    return _dump({"id": item_id, "status": 500, "elapsed_ms": 0, "error": message})
+def _failure(item_id: str, outcome: str, reason: str, exchange: Exchange) -> bytes:
+    exchange.item_ended(outcome)
+    return _dump({"id": item_id, "status": 500, "elapsed_ms": 0, "error": f"{outcome}: {reason}"})
 
 
 def _checked_body(answer: Answer, payload: bytes) -> bytes:

@@ -153,3 +153,14 @@ BATCH: OpenApi = {
     **_NO_KEY,
     **_error(413, "too_many_items", "Over MAX_BATCH_ITEMS or GATEWAY_MAX_BODY_BYTES", "129 items, ...", "items"),
 }
+
+_METRICS_PAGE = """\
+# HELP vision_bench_gateway_permits_in_use Calls that are running.
+# TYPE vision_bench_gateway_permits_in_use gauge
+vision_bench_gateway_permits_in_use{upstream="http://127.0.0.1:8000/v1"} 3.0
+"""
+
+METRICS: OpenApi = {
+    200: {"description": "Prometheus' text format", "content": {"text/plain": {"example": _METRICS_PAGE}}},
+    **_NO_KEY,
+}

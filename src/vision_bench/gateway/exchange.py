@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine, Mapping
+import time
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from vision_bench.errors import AcquireTimeout, ConnectFailed, UpstreamError, UpstreamTimeout
 from vision_bench.gateway.admission import Timings
+from vision_bench.gateway.metrics import Metrics
 from vision_bench.wire.chat import error_body
 
 SCOPE_KEY = "vision_bench.exchange"
@@ -29,9 +31,13 @@ CLIENT_LEFT = "client_left"
 
 @dataclass(slots=True)
 class Exchange:
-    """What the log line of one request says. Made by the middleware, filled in on the way."""
+    """What the log and the counts say of one request. Made by the middleware, filled in on the way."""
 
     request_id: str
+    metrics: Metrics = field(default_factory=Metrics)
+    clock: Callable[[], int] = time.monotonic_ns
+    began_ns: int = 0
+    """When its head had come."""
     route: str | None = None
     """Known before the router has said it, or not at all."""
     status: int | None = None
@@ -40,11 +46,42 @@ class Exchange:
     failed: int | None = None
     timings: Timings = field(default_factory=Timings)
     """Of a batch: the longest wait and the longest call of its items."""
+    body_bytes: int = 0
+    """Of the request, as far as it was read."""
+    is_read: bool = False
+    """The body has come to its end."""
+    answer_bytes: int = 0
 
-    def include(self, item: Timings) -> None:
-        """Count one batch item's times in."""
-        self.timings.queue_ms = _longer(self.timings.queue_ms, item.queue_ms)
-        self.timings.upstream_ms = _longer(self.timings.upstream_ms, item.upstream_ms)
+    @property
+    def seconds(self) -> float:
+        """Since the request's head."""
+        return (self.clock() - self.began_ns) / 1e9
+
+    @property
+    def stage(self) -> str:
+        """How far it has come: one of ``metrics.STAGES``."""
+        if self.status is not None:
+            return "answer"
+        if not self.is_read:
+            return "upload"
+        return "queue" if self.timings.upstream_ms is None else "upstream"
+
+    def call_ended(self, timings: Timings) -> None:
+        """Count one call, which is over or never got its permit: the request's own, or that of a batch's item."""
+        self.metrics.call_ended(timings)
+        if timings is not self.timings:
+            self.timings.queue_ms = _longer(self.timings.queue_ms, timings.queue_ms)
+            self.timings.upstream_ms = _longer(self.timings.upstream_ms, timings.upstream_ms)
+
+    def item_ended(self, outcome: str) -> None:
+        """Count one item of a batch."""
+        self.metrics.items_ended(outcome)
+        if outcome != "ok":
+            self.failed = (self.failed or 0) + 1
+
+    def stream_begins(self) -> None:
+        """The first bytes of an event stream are there for the caller."""
+        self.metrics.first_byte_seconds.observe(self.seconds)
 
 
 def _longer(a: float | None, b: float | None) -> float | None:

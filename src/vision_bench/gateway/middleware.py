@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import secrets
+import time
+from collections.abc import Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -17,6 +20,7 @@ from vision_bench.gateway.exchange import (
     header,
     refuse,
 )
+from vision_bench.gateway.metrics import OTHER_ROUTE, Metrics
 
 logger = logging.getLogger("vision_bench.gateway.access")
 
@@ -24,19 +28,23 @@ _USABLE_ID = re.compile(r"[\x21-\x7e]{1,128}")
 
 
 class RequestLog:
-    """Gives every request an id and one log line, and turns our own failures into a JSON answer that names the id.
+    """Gives every request an id, one log line and its place in the counts; turns our own failures into a JSON answer
+    that names the id.
 
     The line: id, route, status, items, queue and upstream ms, outcome. Never a body, a header or a query.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, *, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._app = app
+        self._metrics = metrics
+        self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        exchange = Exchange(request_id=_usable_id(header(scope, b"x-request-id")))
+        request_id = _usable_id(header(scope, b"x-request-id"))
+        exchange = Exchange(request_id, self._metrics, self._clock, self._clock())
         scope[SCOPE_KEY] = exchange
         stamp = (b"x-request-id", exchange.request_id.encode())
 
@@ -44,22 +52,41 @@ class RequestLog:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), stamp]
                 exchange.status = message["status"]
+            elif body := message.get("body"):
+                exchange.answer_bytes += len(body)
             await send(message)
 
+        self._metrics.in_progress += 1
         try:
             await self._app(scope, receive, send_stamped)
         except ClientLeft:
             exchange.outcome = CLIENT_LEFT
+            self._metrics.left[exchange.stage] += 1
+        except asyncio.CancelledError:  # the server stops
+            exchange.outcome = "cancelled"
+            raise
         except Exception:
             logger.exception("request_id=%s: the gateway itself failed", exchange.request_id)
             if exchange.status is None:
                 await refuse(scope, receive, send_stamped, our_failure(exchange.request_id))
             exchange.outcome = "internal_error"
         finally:
+            self._metrics.in_progress -= 1
+            self._count(scope, exchange)
             if logger.isEnabledFor(logging.INFO):
                 # Not logger.info: it would walk the stack for a file and a line that nobody is shown.
                 text = _line(scope, exchange)
                 logger.handle(logger.makeRecord(logger.name, logging.INFO, "", 0, text, (), None))
+
+    def _count(self, scope: Scope, exchange: Exchange) -> None:
+        self._metrics.request_ended(
+            _route(scope, exchange) or OTHER_ROUTE,
+            status=_status(exchange),
+            outcome=exchange.outcome,
+            seconds=exchange.seconds,
+            body_bytes=exchange.body_bytes,
+            answer_bytes=exchange.answer_bytes,
+        )
 
 
 def our_failure(request_id: str) -> Refusal:
@@ -74,12 +101,20 @@ def _usable_id(offered: str | None) -> str:
     return secrets.token_hex(4)
 
 
+def _route(scope: Scope, exchange: Exchange) -> str | None:
+    """The route that answered: one of ours, whatever the caller asked for."""
+    return exchange.route or getattr(scope.get("route"), "path", None)
+
+
+def _status(exchange: Exchange) -> int:
+    return 499 if exchange.status is None else exchange.status  # nginx's word for "nobody to answer"
+
+
 def _line(scope: Scope, exchange: Exchange) -> str:
-    route = exchange.route or getattr(scope.get("route"), "path", None) or repr(scope["path"][:100])
-    status = exchange.status if exchange.status is not None else 499  # nginx's word for "nobody to answer"
+    route = _route(scope, exchange) or repr(scope["path"][:100])
     queue_ms, upstream_ms = exchange.timings.queue_ms, exchange.timings.upstream_ms
     return (
-        f"request_id={exchange.request_id} method={scope['method']} route={route} status={status} "
+        f"request_id={exchange.request_id} method={scope['method']} route={route} status={_status(exchange)} "
         f"items={_shown(exchange.items)} failed={_shown(exchange.failed)} "
         f"queue_ms={'-' if queue_ms is None else f'{queue_ms:.1f}'} "
         f"upstream_ms={'-' if upstream_ms is None else f'{upstream_ms:.1f}'} outcome={exchange.outcome}"

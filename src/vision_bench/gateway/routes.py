@@ -96,7 +96,8 @@ class _Exchange(Response):
             idle_seconds=self._settings.gateway_upload_idle_seconds,
             timeout_seconds=self._settings.gateway_upload_timeout_seconds,
         )
-        timings = exchange_of(scope).timings
+        exchange = exchange_of(scope)
+        timings = exchange.timings
         try:
             size_bytes = declared_bytes(scope, limit_bytes=limit_bytes)
             async with self._buffer.room(size_bytes, timings) as room:
@@ -104,7 +105,10 @@ class _Exchange(Response):
         except Refusal as refusal:
             await refuse(scope, receive, send, refusal, body_unread=not upload.is_whole)
         except AcquireTimeout as problem:
+            exchange.call_ended(timings)
             await refuse(scope, receive, send, _timed_refusal(problem, timings), body_unread=True)
+        finally:
+            exchange.body_bytes = upload.size_bytes
 
     async def answer(self, upload: Upload, room: Room, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body and answer the request, or raise Refusal before anything was sent."""
@@ -119,6 +123,7 @@ class _Chat(_Exchange):
     async def answer(self, upload: Upload, room: Room, scope: Scope, receive: Receive, send: Send) -> None:
         # The pieces are not joined: a clip is copied once less.
         body = [piece async for piece in upload.pieces()]
+        exchange_of(scope).is_read = True
         room.shrink(upload.size_bytes)
         await unless_client_leaves(receive, self._pass_on(body, scope, send))
 
@@ -146,6 +151,8 @@ class _Chat(_Exchange):
                         headers |= _UNBUFFERED
                     await send(start_message(answer.status, headers))
                     has_started = True
+                    if is_event_stream:
+                        exchange.stream_begins()
                     await send({"type": "http.response.body", "body": held, "more_body": True})
                     async for chunk in answer.chunks():
                         await send({"type": "http.response.body", "body": chunk, "more_body": True})
@@ -161,6 +168,8 @@ class _Chat(_Exchange):
             # Returning without the last message makes the server cut the connection: no caller can take this for
             # a whole answer.
             return
+        finally:
+            exchange.call_ended(timings)
         if has_started:
             await send({"type": "http.response.body", "body": b""})
         else:
@@ -179,6 +188,7 @@ class _Batch(_Exchange):
                 for item in reader.feed(piece):
                     run.start(item)
             count = reader.close()
+            exchange.is_read = True
             room.shrink(upload.size_bytes)
             exchange.items, exchange.failed = count, exchange.failed or 0
             await unless_client_leaves(receive, self._send_lines(run, count, send))

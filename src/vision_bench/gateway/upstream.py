@@ -127,6 +127,7 @@ class VLLMClient:
                             f"the server answered with status {answer.status}, which no chat answer has; "
                             "is VLLM_BASE_URL vLLM's /v1 endpoint?"
                         )
+                    timings.head_ms = elapsed_ms()
                     yield Answer(answer, elapsed_ms)
             except TimeoutError:
                 if not limit.expired():

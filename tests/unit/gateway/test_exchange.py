@@ -130,5 +130,5 @@ def test_a_batch_is_logged_by_its_longest_item() -> None:
     """Times of items are not summed: they overlap. An item without a time changes nothing."""
     exchange = Exchange("id")
     for timings in (Timings(1.0, 5.0), Timings(4.0, None), Timings(2.0, 3.0)):
-        exchange.include(timings)
+        exchange.call_ended(timings)
     assert (exchange.timings.queue_ms, exchange.timings.upstream_ms) == (4.0, 5.0)
