@@ -41,7 +41,7 @@ class Histogram:
         self.total += value
 
 
-class Route:
+class RouteCounts:
     """What one route has done.
 
     Attributes:
@@ -60,7 +60,7 @@ class Route:
         self.seconds = Histogram()
 
 
-class Upstream:
+class Calls:
     """The calls to one vLLM.
 
     Attributes:
@@ -90,8 +90,8 @@ class Metrics:
 
     def __init__(self, *, upstreams: int = 1) -> None:
         self.in_progress = 0
-        self.routes: dict[str, Route] = {}
-        self.upstreams = [Upstream() for _ in range(upstreams)]
+        self.routes: dict[str, RouteCounts] = {}
+        self.upstreams = [Calls() for _ in range(upstreams)]
         self.queue_seconds = Histogram()
         self.first_byte_seconds = Histogram()
         self.items: dict[str, int] = {"ok": 0}
@@ -118,7 +118,7 @@ class Metrics:
         """One request is over."""
         route = self.routes.get(route_path)
         if route is None:
-            route = self.routes[route_path] = Route()
+            route = self.routes[route_path] = RouteCounts()
         key = (_STATUS_CLASSES[status // 100], outcome)
         route.answered[key] = route.answered.get(key, 0) + 1
         route.body_bytes += body_bytes
