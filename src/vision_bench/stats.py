@@ -1,10 +1,12 @@
-"""The one percentile of the project, and summaries that say how many values they stand on."""
+"""The one percentile of the project, and summaries and intervals that say how many values they stand on."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
+from typing import NamedTuple
 
 
 def percentile(values: Sequence[float], fraction: float) -> float:
@@ -57,3 +59,75 @@ def summarise(values: Sequence[float]) -> Summary:
         minimum=min(values),
         maximum=max(values),
     )
+
+
+CONFIDENCE = 0.95
+"""Of every interval here unless said otherwise."""
+
+
+def samples_needed(fraction: float, *, confidence: float = CONFIDENCE) -> int:
+    """How many values a percentile needs before both ends of its interval are values that were seen.
+
+    The largest of n values lies above the percentile ``fraction`` with probability ``1 - fraction ** n``; with fewer
+    values than this the tail beyond the percentile may not have been seen at all. 368 for the p99, 6 for the median.
+    """
+    rarer = min(fraction, 1.0 - fraction)
+    if not 0.0 < rarer < 1.0:
+        raise ValueError(f"samples_needed() of {fraction}: give a fraction between 0 and 1.")
+    return math.ceil(math.log((1.0 - confidence) / 2.0) / math.log1p(-rarer))
+
+
+class Interval(NamedTuple):
+    """Both ends of an interval."""
+
+    low: float
+    high: float
+
+
+def percentile_interval(
+    ordered: Sequence[float], fraction: float, *, confidence: float = CONFIDENCE
+) -> Interval | None:
+    """Two of the values between which the true percentile lies, whatever the distribution.
+
+    Args:
+        ordered: (N,) independent values, ascending; infinities are fine.
+
+    Returns:
+        The order statistics that a binomial count leaves with at least ``confidence``; None where N is too small.
+    """
+    count = len(ordered)
+    if count < samples_needed(fraction, confidence=confidence):
+        return None
+    rare = (1.0 - confidence) / 2.0
+    low = _binomial_quantile(count, fraction, rare)
+    high = _binomial_quantile(count, fraction, 1.0 - rare)
+    return Interval(ordered[max(low, 1) - 1], ordered[min(high, count - 1)])
+
+
+def _binomial_quantile(count: int, share: float, probability: float) -> int:
+    """Smallest k with P(Binomial(count, share) <= k) >= probability.
+
+    Summed from ten deviations under the mean, where what is left out is smaller than the arithmetic's own error.
+    """
+    mean, deviation = count * share, math.sqrt(count * share * (1.0 - share))
+    k = max(0, int(mean - 10.0 * deviation - 10.0))
+    log_start = math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1)
+    term = math.exp(log_start + k * math.log(share) + (count - k) * math.log1p(-share))
+    total = term
+    while total < probability and k < count:
+        term *= (count - k) / (k + 1) * share / (1.0 - share)
+        k += 1
+        total += term
+    return k
+
+
+def wilson_interval(successes: int, count: int, *, confidence: float = CONFIDENCE) -> Interval | None:
+    """Interval of a share, Wilson's score; within [0, 1] and of some width even at 0 or all. None without a trial."""
+    if count == 0:
+        return None
+    z = NormalDist().inv_cdf((1.0 + confidence) / 2.0)
+    share = successes / count
+    scale = 1.0 + z * z / count
+    centre = (share + z * z / (2.0 * count)) / scale
+    reach = z / scale * math.sqrt(share * (1.0 - share) / count + z * z / (4.0 * count * count))
+    return Interval(max(0.0, centre - reach), min(1.0, centre + reach))
