@@ -1,0 +1,1 @@
+"""What the gateway is like after thousands of faults: `python -m benchmarks.soak`."""
