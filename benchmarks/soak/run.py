@@ -22,7 +22,10 @@ WARM_UP_REQUESTS = 200
 SAMPLE_SECONDS = 0.5
 DOWN_SECONDS = 0.5
 QUIET_SECONDS = 4.0
-"""After a pass, before memory is read: longer than the gateway keeps an idle connection to the upstream."""
+"""After a pass, before memory and files are counted: longer than the gateway keeps an idle connection upstream."""
+
+SETTLE_SECONDS = 10.0
+"""For the connections to the upstream to go: the longest call, and the 3 s that the gateway keeps an idle one."""
 
 SETTINGS = {
     "VLLM_CONCURRENCY": PERMITS,
@@ -69,7 +72,7 @@ class Run:
 
     Attributes:
         samples: (seconds since the start, resident bytes, number of the pass or 0).
-        base_files: open files of the gateway after the first warm-up.
+        base_files: open files of the gateway before the first request.
         exit_code: of the gateway, told to stop with SIGTERM at the end.
     """
 
@@ -87,17 +90,17 @@ async def soak(*, requests: int, passes: int, seed: int, crowd: int, say: Callab
     with tempfile.TemporaryDirectory(prefix="gateway-soak-") as folder, StubProcess() as upstream:
         settings = {**SETTINGS, "VLLM_BASE_URL": f"http://127.0.0.1:{upstream.port}/v1"}
         with gateway_process(settings, Path(folder)) as gateway:
+            run.base_files = gateway.open_files()
             sampling = asyncio.create_task(_sample(gateway, run))
             try:
                 for number in range(1, passes + 1):
                     await _warm_up(gateway, seed, number)
-                    if number == 1:
-                        await asyncio.sleep(QUIET_SECONDS)
-                        run.base_files = gateway.open_files()
                     done = Pass(number)
                     run.passes.append(done)
                     plan = plan_pass(seed=seed, requests=each, crowd=crowd, name=f"p{number}-")
                     await _play(plan, gateway, upstream, done)
+                    await asyncio.sleep(QUIET_SECONDS)
+                    done.settled_bytes, done.open_files = gateway.resident_bytes(), gateway.open_files()
                     say(f"pass {number}: {len(done.seen)} requests in {done.seconds:.0f} s")
             finally:
                 sampling.cancel()
@@ -144,9 +147,6 @@ async def _play(plan: Sequence[Chapter], gateway: GatewayProcess, upstream: Stub
     done.permit_outcomes = await _count_permits(gateway, done.number)
     done.most_running = upstream.state()["most_running"]
     caller.close_abandoned()
-    await asyncio.sleep(QUIET_SECONDS)
-    done.settled_bytes = gateway.resident_bytes()
-    done.open_files = gateway.open_files()
 
 
 async def _in_lanes(caller: Caller, conversations: Sequence[Conversation], lanes: int) -> list[Seen]:
@@ -175,7 +175,7 @@ async def _restart(upstream: StubProcess, done: Pass) -> None:
 
 async def _settle(upstream: StubProcess) -> None:
     """Until the upstream has no connection, or for long enough to say that it keeps some."""
-    deadline = time.monotonic() + QUIET_SECONDS + 6
+    deadline = time.monotonic() + SETTLE_SECONDS
     while upstream.state()["open_connections"] and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(0.2)  # the state is another process's
 

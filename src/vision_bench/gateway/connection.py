@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import socket
+import struct
 from collections.abc import Mapping, Sequence
 
 import httptools
@@ -21,6 +23,9 @@ HEAD_LIMIT_BYTES = 64 * 1024
 
 READ_AHEAD_BYTES = 256 * 1024
 """What lies here unread before vLLM is asked to wait."""
+
+_AT_ONCE = struct.pack("ii", 1, 0)
+"""struct linger: closing waits for nothing."""
 
 _COPY_BYTES = 16 * 1024
 """Up to this size, head and body are joined into one write: a copy is cheaper than a second buffer."""
@@ -129,6 +134,10 @@ class Connection(asyncio.Protocol):
 
     def close(self) -> None:
         """Close at once, whatever is under way: vLLM sees it and stops generating."""
+        if not (self._is_idle or self.is_closed or self._transport.is_closing()):
+            # With a reset: the kernel would hold a plain goodbye back behind the rest of a body that vLLM does not
+            # read, and the body with it.
+            self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
         self.is_closed = True
         self._transport.abort()
 

@@ -24,6 +24,9 @@ from vision_bench.gateway.metrics import OTHER_ROUTE, Metrics
 
 logger = logging.getLogger("vision_bench.gateway.access")
 
+_GRACE_IS_OVER = "graceful shutdown exceeded"
+"""What uvicorn says when it cancels the requests that took longer than a stopping server waits."""
+
 _USABLE_ID = re.compile(r"[\x21-\x7e]{1,128}")
 
 
@@ -51,10 +54,11 @@ class RequestLog:
         async def send_stamped(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), stamp]
+            await _unless_closed(send, message)
+            if message["type"] == "http.response.start":
                 exchange.status = message["status"]
             elif body := message.get("body"):
                 exchange.answer_bytes += len(body)
-            await send(message)
 
         self._metrics.in_progress += 1
         try:
@@ -62,9 +66,13 @@ class RequestLog:
         except ClientLeft:
             exchange.outcome = CLIENT_LEFT
             self._metrics.left[exchange.stage] += 1
-        except asyncio.CancelledError:  # the server stops
+        except asyncio.CancelledError as cancelled:
             exchange.outcome = "cancelled"
-            raise
+            if _GRACE_IS_OVER not in str(cancelled):
+                raise
+            # Raised on, uvicorn would log a traceback and answer 500.
+            if exchange.status is None:
+                await refuse(scope, receive, send_stamped, _stopping())
         except Exception:
             logger.exception("request_id=%s: the gateway itself failed", exchange.request_id)
             if exchange.status is None:
@@ -87,6 +95,30 @@ class RequestLog:
             body_bytes=exchange.body_bytes,
             answer_bytes=exchange.answer_bytes,
         )
+
+
+async def _unless_closed(send: Send, message: Message) -> None:
+    """Send, or say that nobody is there.
+
+    Between the end of a connection and uvicorn's hearing of it, uvloop refuses to write with a RuntimeError.
+
+    Raises:
+        ClientLeft: the caller has closed the connection.
+    """
+    try:
+        await send(message)
+    except OSError as problem:
+        raise ClientLeft from problem
+    except RuntimeError as problem:
+        if "the handler is closed" not in str(problem):
+            raise
+        raise ClientLeft from problem
+
+
+def _stopping() -> Refusal:
+    """The answer to a request for which the stopping gateway's patience was too short."""
+    message = "the gateway is being stopped and could not wait for the end of this request; send it again"
+    return Refusal(503, message, type="shutting_down", headers={"Retry-After": "1", "Connection": "close"})
 
 
 def our_failure(request_id: str) -> Refusal:

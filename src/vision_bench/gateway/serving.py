@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import errno
 import logging
+import signal
 import socket
 import sys
+from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
@@ -54,8 +56,22 @@ def keep_freed_memory() -> None:
     mallopt(_M_MMAP_THRESHOLD, _LARGEST_FROM_HEAP_BYTES)
 
 
+class _Server(uvicorn.Server):
+    """uvicorn's, but told to stop with SIGTERM it ends with exit code 0 when it has done so.
+
+    uvicorn raises the signal anew at the end, and so the process dies of it. A second SIGTERM changes nothing, for
+    supervisors repeat themselves; SIGINT after either ends the wait at once.
+    """
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if sig == signal.SIGTERM:
+            self.should_exit = True
+        else:
+            super().handle_exit(sig, frame)
+
+
 def serve(app: FastAPI, *, host: str, port: int) -> None:
-    """Serve until SIGINT or SIGTERM. Port 0 takes a free one; uvicorn's log names it.
+    """Serve until SIGINT or SIGTERM, then finish what runs. Port 0 takes a free one; uvicorn's log names it.
 
     Raises:
         OperatorError: the address cannot be had.
@@ -71,7 +87,7 @@ def serve(app: FastAPI, *, host: str, port: int) -> None:
         timeout_graceful_shutdown=SHUTDOWN_GRACE_SECONDS,
     )
     listener = _listen(host, port)
-    uvicorn.Server(config).run(sockets=[listener])
+    _Server(config).run(sockets=[listener])
 
 
 def _listen(host: str, port: int) -> socket.socket:

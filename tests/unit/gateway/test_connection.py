@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from typing import Any
 
 import pytest
@@ -18,6 +20,14 @@ class Wire:
         self.sent: list[bytes] = []
         self.events: list[str] = []
         self.unsent_bytes = 0
+
+    def get_extra_info(self, name: str) -> Any:
+        assert name == "socket"
+        return self
+
+    def setsockopt(self, level: int, option: int, value: bytes) -> None:
+        if (level, option, value) == (socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)):
+            self.events.append("with a reset")
 
     def write(self, data: bytes) -> None:
         self.sent.append(bytes(data))
@@ -187,3 +197,16 @@ async def test_a_large_body_is_not_joined() -> None:
     connection.connection_made(wire)  # type: ignore[arg-type]
     connection.send(b"HEAD", [b"a" * 50_000, b"b" * 50_000], 100_000)
     assert [len(one) for one in wire.sent] == [4, 50_000, 50_000]
+
+
+async def test_what_is_under_way_is_closed_with_a_reset_and_what_is_idle_with_a_goodbye() -> None:
+    """A vLLM that does not read would hear of a plain goodbye only after all that it has not read."""
+    running, wire = await sent()
+    running.close()
+    assert wire.events == ["with a reset", "abort"]
+    idle, wire = await sent()
+    idle.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+    assert await whole(idle) == b"{}"
+    assert idle.park(0.0)
+    idle.close()
+    assert wire.events == ["abort"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 import re
 from collections.abc import AsyncIterator
@@ -13,6 +15,8 @@ import pytest
 
 from vision_bench.gateway.application import create_app
 from vision_bench.gateway.settings import Settings
+
+SCOPE: dict[str, Any] = {"type": "http", "method": "GET", "headers": [], "query_string": b"", "http_version": "1.1"}
 
 
 class NoTransport:
@@ -96,3 +100,69 @@ async def test_the_log_line(caplog: pytest.LogCaptureFixture) -> None:
     assert "\n" not in third
     assert third.endswith("outcome=not_found")
     assert "secret" not in "".join((first, second, third))
+
+
+CLOSED = "unable to perform operation on <TCPTransport closed=True reading=False 0x1>; the handler is closed"
+
+
+@pytest.mark.parametrize("problem", [RuntimeError(CLOSED), ConnectionResetError("gone"), BrokenPipeError()])
+async def test_an_answer_that_nobody_takes_is_a_caller_that_left(
+    problem: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The server cannot write, for the connection has just closed: no bug of ours, no traceback, status 499."""
+    caplog.set_level(logging.INFO, "vision_bench")
+
+    async def receive() -> Any:
+        return {"type": "http.disconnect"}
+
+    async def send(_message: Any) -> None:
+        raise problem
+
+    app = create_app(Settings(_env_file=None, vllm_base_url="http://x/v1"), transport=NoTransport())
+    async with app.router.lifespan_context(app):
+        await app({**SCOPE, "path": "/healthz"}, receive, send)
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert "status=499" in line
+    assert line.endswith("outcome=client_left")
+
+
+async def test_another_error_of_the_server_is_still_a_bug() -> None:
+    """What uvicorn says of a wrong message is not taken for a caller that left."""
+    sent: list[str] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message["type"])
+        raise RuntimeError("Response content shorter than Content-Length")
+
+    app = create_app(Settings(_env_file=None, vllm_base_url="http://x/v1"), transport=NoTransport())
+    async with app.router.lifespan_context(app):
+        with pytest.raises(RuntimeError, match="shorter"):
+            await app({**SCOPE, "path": "/healthz"}, None, send)  # type: ignore[arg-type]
+    assert len(sent) == 2, "the answer, and the answer that says so"
+
+
+@pytest.mark.parametrize("message", ["", "Task cancelled, timeout graceful shutdown exceeded"])
+async def test_a_request_that_is_cancelled_when_the_grace_is_over_gets_its_answer(message: str) -> None:
+    """uvicorn's own cancelling is a 503 that says so; anybody else's goes on to whoever cancelled."""
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    async def send(answer: Any) -> None:
+        sent.append(answer)
+
+    app = create_app(Settings(_env_file=None, vllm_base_url="http://x/v1"), transport=NoTransport())
+    async with app.router.lifespan_context(app):
+        task = asyncio.ensure_future(app({**SCOPE, "method": "POST", "path": "/chat"}, receive, send))
+        await asyncio.sleep(0.01)
+        task.cancel(message) if message else task.cancel()
+        if not message:
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert not sent
+            return
+        await task
+    assert sent[0]["status"] == 503
+    assert (b"connection", b"close") in sent[0]["headers"]
+    assert json.loads(sent[1]["body"])["error"]["type"] == "shutting_down"
