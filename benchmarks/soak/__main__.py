@@ -45,9 +45,7 @@ def main() -> int:
     # Callers that left without a word keep their sockets to the end of a pass.
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     began = time.monotonic()
-    run = uvloop.run(
-        soak(requests=requests, passes=PASSES, seed=flags.seed, crowd=CROWD, say=_say, quiet_seconds=QUIET_SECONDS)
-    )
+    run = uvloop.run(soak(requests=requests, passes=PASSES, seed=flags.seed, crowd=CROWD, say=_say))
     seconds = time.monotonic() - began
     checks = check(run)
     for one in checks:

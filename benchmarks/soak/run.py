@@ -72,7 +72,7 @@ class Run:
 
     Attributes:
         samples: (seconds since the start, resident bytes, number of the pass or 0).
-        base_files: open files of the gateway before the first request.
+        base_files: open files of the gateway when it had answered its first request.
         exit_code: of the gateway, told to stop with SIGTERM at the end.
     """
 
@@ -90,6 +90,7 @@ async def soak(*, requests: int, passes: int, seed: int, crowd: int, say: Callab
     with tempfile.TemporaryDirectory(prefix="gateway-soak-") as folder, StubProcess() as upstream:
         settings = {**SETTINGS, "VLLM_BASE_URL": f"http://127.0.0.1:{upstream.port}/v1"}
         with gateway_process(settings, Path(folder)) as gateway:
+            await _ask_for_health(gateway)
             run.base_files = gateway.open_files()
             sampling = asyncio.create_task(_sample(gateway, run))
             try:
@@ -116,6 +117,12 @@ async def _sample(gateway: GatewayProcess, run: Run) -> None:
         number = run.passes[-1].number if run.passes else 0
         run.samples.append((time.monotonic() - began, gateway.resident_bytes(), number))
         await asyncio.sleep(SAMPLE_SECONDS)
+
+
+async def _ask_for_health(gateway: GatewayProcess) -> None:
+    """One request and the end of its connection: the gateway has started."""
+    await Caller(gateway.port).converse(Conversation((Ask("health", "healthz", "/healthz"),)))
+    await asyncio.sleep(0.3)
 
 
 async def _warm_up(gateway: GatewayProcess, seed: int, number: int) -> None:

@@ -75,6 +75,8 @@ class Call:
         self.is_running = False
 
     async def send(self, data: bytes) -> None:
+        if self.writer.is_closing():  # uvloop would say so with a RuntimeError
+            raise ConnectionResetError
         self.writer.write(data)
         await self.writer.drain()
 
