@@ -20,12 +20,12 @@ class JumpingSelector(selectors.SelectSelector):
         return super().select(0)
 
 
-def run(main: Coroutine[Any, Any, None]) -> None:
+def run(main: Coroutine[Any, Any, None], *, within_seconds: float = 10_000) -> None:
     """``asyncio.run`` on a loop with a jumping clock."""
     selector = JumpingSelector()
     loop = asyncio.SelectorEventLoop(selector)
     loop.time = lambda: selector.now  # type: ignore[method-assign]
     try:
-        loop.run_until_complete(asyncio.wait_for(main, 10_000))
+        loop.run_until_complete(asyncio.wait_for(main, within_seconds))
     finally:
         loop.close()

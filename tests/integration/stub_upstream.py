@@ -61,6 +61,14 @@ class StubUpstream:
     abandoned_at: list[float] = field(default_factory=list)
     closes_silently: bool = False
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _server: asyncio.Server | None = None
+
+    def stop(self) -> None:
+        """Listen no more and cut every connection, as a server that is killed."""
+        if self._server is not None:
+            self._server.close()
+        for task in self._tasks:
+            task.cancel()
 
     @property
     def base_url(self) -> str:
@@ -107,18 +115,17 @@ class StubUpstream:
 
 
 @asynccontextmanager
-async def stub_upstream(behaviour: Behaviour | None = None) -> AsyncIterator[StubUpstream]:
-    """A running stub on a free port of 127.0.0.1."""
+async def stub_upstream(behaviour: Behaviour | None = None, *, port: int = 0) -> AsyncIterator[StubUpstream]:
+    """A running stub on ``port`` of 127.0.0.1, or on a free one."""
     stub = StubUpstream(behaviour or answers())
-    server = await asyncio.start_server(stub._connection, "127.0.0.1", 0, limit=1 << 28, backlog=1024)
+    server = await asyncio.start_server(stub._connection, "127.0.0.1", port, limit=1 << 28, backlog=1024)
+    stub._server = server
     stub.port = server.sockets[0].getsockname()[1]
     try:
         yield stub
     finally:
-        server.close()
         tasks = tuple(stub._tasks)
-        for task in tasks:
-            task.cancel()
+        stub.stop()
         await asyncio.gather(*tasks, return_exceptions=True)
         await server.wait_closed()
 

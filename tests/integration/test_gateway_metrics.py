@@ -77,7 +77,7 @@ async def test_a_known_mix_gives_these_counts() -> None:
         for gauge in ("permits_in_use", "queue_length", "buffered_bytes", "requests_waiting_for_room"):
             assert page.value(gauge) == 0, gauge
         assert (page.value("permits"), page.value("buffer_limit_bytes")) == (2, 512 * 1024 * 1024)
-        assert page.value("queue_length", upstream=upstream.base_url) == 0
+        assert page.value("permits_in_use", upstream=upstream.base_url) == 0
 
 
 async def run_the_mix(rig: Rig, upstream: StubUpstream) -> dict[str, int]:
@@ -161,7 +161,9 @@ async def test_a_stale_connection_is_a_retry() -> None:
         for _ in range(5):
             await rig.client.post("/chat", json=BODY)
         page = await settled(rig)
-        assert page.value("upstream_retries_total", upstream=upstream.base_url) == rig.app.state.vllm._transport.retries
+        assert (
+            page.value("upstream_retries_total", upstream=upstream.base_url) == rig.app.state.fleet.upstreams[0].retries
+        )
 
 
 @pytest.mark.parametrize("path", ["/chat", "/chat/batch"])

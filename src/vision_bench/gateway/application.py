@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
 
 from fastapi import FastAPI, Request
@@ -14,8 +14,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from vision_bench.gateway.admission import Admission, Buffer, Pace
 from vision_bench.gateway.docs_pages import add_docs_pages
 from vision_bench.gateway.exchange import Refusal, exchange_of
-from vision_bench.gateway.exposition import Exposition, GatewayCollector, UpstreamState
-from vision_bench.gateway.fleet import Fleet, Upstream
+from vision_bench.gateway.exposition import Exposition, GatewayCollector
+from vision_bench.gateway.fleet import Fleet
 from vision_bench.gateway.keys import ApiKeys
 from vision_bench.gateway.metrics import Metrics
 from vision_bench.gateway.middleware import RequestLog, our_failure
@@ -71,7 +71,7 @@ def create_app(settings: Settings | None = None, *, transport: Transport | None 
     app.front = DirectRoutes(app.behind, app.state)
     if chosen.gateway_api_keys:
         app.front = ApiKeys(app.front, keys=[key.get_secret_value() for key in chosen.gateway_api_keys])
-    app.state.metrics = Metrics()
+    app.state.metrics = Metrics(upstreams=len(chosen.upstream_urls))
     app.front = RequestLog(app.front, app.state.metrics)
     app.add_exception_handler(HTTPException, _as_json)
     app.add_exception_handler(Refusal, _refused)
@@ -88,51 +88,34 @@ def _lifespan(
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with _opened(settings, transport) as opened:
+        patience_seconds = settings.vllm_acquire_timeout_seconds
+        async with AsyncExitStack() as opened:
             app.state.settings = settings
             app.state.admission = Admission(
-                settings.vllm_concurrency, acquire_timeout_seconds=settings.vllm_acquire_timeout_seconds
+                settings.vllm_concurrency,
+                upstreams=len(settings.upstream_urls),
+                acquire_timeout_seconds=patience_seconds,
             )
-            app.state.buffer = Buffer(
-                settings.gateway_buffer_bytes, acquire_timeout_seconds=settings.vllm_acquire_timeout_seconds
-            )
+            app.state.buffer = Buffer(settings.gateway_buffer_bytes, acquire_timeout_seconds=patience_seconds)
             app.state.pace = Pace()
-            app.state.fleet = Fleet([Upstream(settings.vllm_base_url, opened)], api_key=_vllm_key(settings))
-            app.state.vllm = VLLMClient(
-                opened,
-                app.state.admission,
-                timeout_seconds=settings.vllm_timeout_seconds,
-                api_key=_vllm_key(settings),
+            transports: dict[str, Transport] = {}
+            for url in settings.upstream_urls:
+                transports[url] = (
+                    await opened.enter_async_context(_http(url, settings)) if transport is None else transport
+                )
+            app.state.fleet = await opened.enter_async_context(
+                Fleet(transports, app.state.admission, api_key=_vllm_key(settings))
             )
-            collector = GatewayCollector(
-                app.state.metrics,
-                app.state.buffer,
-                upstreams=lambda: [_upstream_state(settings, app.state.admission, opened)],
-                version=app.version,
-            )
+            app.state.vllm = VLLMClient(app.state.fleet, timeout_seconds=settings.vllm_timeout_seconds)
+            collector = GatewayCollector(app.state.metrics, app.state.buffer, app.state.fleet, version=app.version)
             app.state.exposition = Exposition(collector)
             yield
 
     return lifespan
 
 
-def _upstream_state(settings: Settings, admission: Admission, transport: Transport) -> UpstreamState:
-    return UpstreamState(
-        name=settings.vllm_base_url,
-        permits=admission.permits,
-        permits_in_use=admission.in_use,
-        queue_length=admission.waiting,
-        retries=getattr(transport, "retries", 0),
-    )
-
-
-def _opened(settings: Settings, transport: Transport | None) -> AbstractAsyncContextManager[Transport]:
-    if transport is not None:
-        return nullcontext(transport)
-    return HttpTransport(
-        settings.vllm_base_url,
-        connect_timeout_seconds=min(CONNECT_TIMEOUT_SECONDS, settings.vllm_timeout_seconds),
-    )
+def _http(url: str, settings: Settings) -> HttpTransport:
+    return HttpTransport(url, connect_timeout_seconds=min(CONNECT_TIMEOUT_SECONDS, settings.vllm_timeout_seconds))
 
 
 def _vllm_key(settings: Settings) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeVar
 
@@ -14,6 +13,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from vision_bench.gateway.admission import Buffer
+from vision_bench.gateway.fleet import Fleet, Upstream
 from vision_bench.gateway.metrics import Histogram, Metrics
 
 PREFIX = "vision_bench_gateway_"
@@ -37,36 +37,13 @@ class Exposition:
         return generate_latest(self._registry)
 
 
-@dataclass(frozen=True, slots=True)
-class UpstreamState:
-    """What one vLLM's side of the gateway looks like at a scrape.
-
-    Attributes:
-        name: the label's value: its address as VLLM_BASE_URL has it, which holds no credentials.
-        queue_length: calls that wait for a permit.
-        retries: calls that were sent again because a kept connection had gone stale.
-    """
-
-    name: str
-    permits: int
-    permits_in_use: int
-    queue_length: int
-    retries: int
-
-
 class GatewayCollector(Collector):
-    """Reads the counts, and the gauges where they live: the hot path knows nothing of Prometheus.
+    """Reads the counts, and the gauges where they live: the hot path knows nothing of Prometheus."""
 
-    Args:
-        upstreams: their state now, in the order of ``metrics.upstreams``.
-    """
-
-    def __init__(
-        self, metrics: Metrics, buffer: Buffer, *, upstreams: Callable[[], Sequence[UpstreamState]], version: str
-    ) -> None:
+    def __init__(self, metrics: Metrics, buffer: Buffer, fleet: Fleet, *, version: str) -> None:
         self._metrics = metrics
         self._buffer = buffer
-        self._upstreams = upstreams
+        self._fleet = fleet
         self._version = version
 
     def describe(self) -> list[Metric]:
@@ -109,24 +86,28 @@ class GatewayCollector(Collector):
         yield _gauge("buffered_bytes", "Room that bodies hold.", buffer.held_bytes)
         yield _gauge("buffer_limit_bytes", "GATEWAY_BUFFER_BYTES.", buffer.limit_bytes)
         yield _gauge("requests_waiting_for_room", "Requests that are not read for want of room.", buffer.waiting)
+        yield _gauge("queue_length", "Calls that wait for a permit.", self._fleet.admission.waiting)
         waits = {(): self._metrics.queue_seconds}
         yield _histogram("queue_wait_seconds", "Each call's wait for room and a permit.", waits)
 
     def _upstream_calls(self) -> Iterator[Metric]:
-        states, label = self._upstreams(), ["upstream"]
+        servers, label = self._fleet.upstreams, ["upstream"]
 
-        def of_each(value: Callable[[UpstreamState], int]) -> dict[tuple[str], int]:
-            return {(state.name,): value(state) for state in states}
+        def of_each(value: Callable[[Upstream], int]) -> dict[tuple[str], int]:
+            return {(server.url,): value(server) for server in servers}
 
-        permits = of_each(lambda state: state.permits)
+        permits = of_each(lambda server: server.lane.permits)
         yield _gauge("permits", "Calls that may run at once: VLLM_CONCURRENCY.", permits, label)
-        in_use = of_each(lambda state: state.permits_in_use)
+        in_use = of_each(lambda server: server.in_use)
         yield _gauge("permits_in_use", "Calls that are running.", in_use, label)
-        waiting = of_each(lambda state: state.queue_length)
-        yield _gauge("queue_length", "Calls that wait for a permit.", waiting, label)
-        retries = of_each(lambda state: state.retries)
+        aside = of_each(lambda server: int(server.is_set_aside))
+        yield _gauge("upstream_set_aside", "1 while a server gets no calls because it failed.", aside, label)
+        failures = of_each(lambda server: server.failures)
+        yield _counter("upstream_failures", "Calls not reached, broken off or sent elsewhere.", failures, label)
+        retries = of_each(lambda server: server.retries)
         yield _counter("upstream_retries", "Calls sent again because a kept connection had gone stale.", retries, label)
-        calls = {(state.name,): upstream for state, upstream in zip(states, self._metrics.upstreams, strict=True)}
+        yield _counter("moved_calls", "Calls that went to a second server.", {(): self._fleet.moves})
+        calls = {(server.url,): upstream for server, upstream in zip(servers, self._metrics.upstreams, strict=True)}
         heads = {name: upstream.head_seconds for name, upstream in calls.items()}
         yield _histogram("upstream_head_seconds", "From the permit to the head of vLLM's answer.", heads, label)
         wholes = {name: upstream.seconds for name, upstream in calls.items()}

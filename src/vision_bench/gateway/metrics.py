@@ -103,7 +103,7 @@ class Metrics:
             self.queue_seconds.observe(timings.queue_ms / 1e3)
         if timings.upstream_ms is None:
             return
-        upstream = self.upstreams[0]
+        upstream = self.upstreams[timings.upstream]
         upstream.seconds.observe(timings.upstream_ms / 1e3)
         if timings.head_ms is not None:
             upstream.head_seconds.observe(timings.head_ms / 1e3)

@@ -144,16 +144,15 @@ class _Chat(_Exchange):
                 is_event_stream = answer.is_event_stream
                 if answer.status >= 400:
                     exchange.outcome = HttpFailure.outcome
-                held, is_whole = await answer.read_ahead()
                 headers = _answer_headers(answer, timings.queue_ms)
-                if not is_whole:
+                if not answer.is_whole:
                     if is_event_stream:
                         headers |= _UNBUFFERED
                     await send(start_message(answer.status, headers))
                     has_started = True
                     if is_event_stream:
                         exchange.stream_begins()
-                    await send({"type": "http.response.body", "body": held, "more_body": True})
+                    await send({"type": "http.response.body", "body": answer.held, "more_body": True})
                     async for chunk in answer.chunks():
                         await send({"type": "http.response.body", "body": chunk, "more_body": True})
         except UpstreamError as problem:
@@ -173,7 +172,7 @@ class _Chat(_Exchange):
         if has_started:
             await send({"type": "http.response.body", "body": b""})
         else:
-            await send_whole(send, answer.status, headers, held)
+            await send_whole(send, answer.status, headers, answer.held)
 
 
 class _Batch(_Exchange):

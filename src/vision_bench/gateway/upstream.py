@@ -7,9 +7,10 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from vision_bench.errors import UpstreamError, UpstreamTimeout
-from vision_bench.gateway.admission import Admission, Timings
-from vision_bench.gateway.transport import Payload, Transport, TransportAnswer
+from vision_bench.errors import BrokenStream, ConnectFailed, UpstreamError, UpstreamTimeout
+from vision_bench.gateway.admission import Timings
+from vision_bench.gateway.fleet import Fleet
+from vision_bench.gateway.transport import Payload, TransportAnswer
 
 CHAT_PATH = "/chat/completions"
 
@@ -20,9 +21,18 @@ this size it is passed on as it comes."""
 BODILESS_STATUSES = (204, 205, 304)
 """Successes by the letter of HTTP that cannot hold a chat answer."""
 
+BUSY_STATUSES = (502, 503)
+"""The server, or a proxy in front of it, has no room or no model for this call; another server may."""
+
 
 class Answer:
-    """vLLM's answer: status and headers are here, the body is read by ``read``, or ``read_ahead`` and ``chunks``."""
+    """vLLM's answer: status, headers and its beginning are here; the rest is read by ``read`` or ``chunks``.
+
+    Attributes:
+        held: what has been read of the body. An event stream is held to its first chunk, another answer to its end
+            or ``HOLD_BYTES``.
+        is_whole: that is all of it.
+    """
 
     def __init__(self, answer: TransportAnswer, elapsed_ms: Callable[[], float]) -> None:
         self._answer = answer
@@ -30,6 +40,8 @@ class Answer:
         """Milliseconds since the permit."""
         self.status = answer.status
         self.headers = answer.headers
+        self.held = b""
+        self.is_whole = False
 
     @property
     def is_event_stream(self) -> bool:
@@ -37,49 +49,38 @@ class Answer:
         media_type = self.headers.get("Content-Type", "").partition(";")[0]
         return media_type.strip().lower() == "text/event-stream"
 
-    async def read_ahead(self) -> tuple[bytes, bool]:
-        """What to hold back before anything goes to the client, and whether that is the whole body.
-
-        An event stream is held to its first chunk, another answer to its end or ``HOLD_BYTES``.
-        """
-        first = await self._answer.read_some()
-        if self.is_event_stream or not first:
-            return first, not first
-        held, size = [first], len(first)
-        while size <= HOLD_BYTES:
-            chunk = await self._answer.read_some()
-            if not chunk:
-                return b"".join(held), True
-            held.append(chunk)
-            size += len(chunk)
-        return b"".join(held), False
+    async def read_ahead(self) -> None:
+        """Read what is held back before anything goes to the caller: until then a failure costs no answer."""
+        self.held = await self._answer.read_some()
+        if self.is_event_stream or not self.held:
+            self.is_whole = not self.held
+            return
+        pieces, size_bytes = [self.held], len(self.held)
+        while size_bytes <= HOLD_BYTES and not self.is_whole:
+            piece = await self._answer.read_some()
+            pieces.append(piece)
+            size_bytes += len(piece)
+            self.is_whole = not piece
+        self.held = b"".join(pieces)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The rest of the body, as it comes."""
+        """The body behind ``held``, as it comes."""
         while chunk := await self._answer.read_some():
             yield chunk
 
     async def read(self) -> bytes:
-        """The rest of the body."""
-        return b"".join([chunk async for chunk in self.chunks()])
+        """The whole body."""
+        if self.is_whole:
+            return self.held
+        return b"".join([self.held, *[chunk async for chunk in self.chunks()]])
 
 
 class VLLMClient:
-    """Calls vLLM, never more at once than there are permits."""
+    """Calls the fleet, never more at once than there are permits."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        admission: Admission,
-        *,
-        timeout_seconds: float,
-        api_key: str | None = None,
-        clock: Callable[[], int] = time.monotonic_ns,
-    ) -> None:
-        self._transport = transport
-        self._admission = admission
+    def __init__(self, fleet: Fleet, *, timeout_seconds: float, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        self._fleet = fleet
         self._timeout_seconds = timeout_seconds
-        self._api_key = api_key
         self._clock = clock
 
     @asynccontextmanager
@@ -96,6 +97,9 @@ class VLLMClient:
 
         Leaving the block early closes the connection, so that vLLM stops generating.
 
+        Of several servers, one that cannot be reached, breaks off before the answer is given or says 502 or 503 is
+        set aside, and the call goes to another one: once, in front of the queue, within the same timeout.
+
         Args:
             body: a chat body as the caller wrote it; it is not looked into.
             timings: ``queue_ms`` and ``upstream_ms`` are filled in, however the call ends.
@@ -107,34 +111,63 @@ class VLLMClient:
             UpstreamError: a status that cannot be passed on: it is none of HTTP's, or it has no body.
         """
         headers = {"Content-Type": content_type, "X-Request-Id": request_id}
-        if self._api_key is not None:
-            headers["Authorization"] = f"Bearer {self._api_key}"
-        elif authorization is not None:
-            headers["Authorization"] = authorization
-        async with self._admission.permit(timings):
-            began_ns = self._clock()
+        if (sent_authorization := self._fleet.authorization(authorization)) is not None:
+            headers["Authorization"] = sent_authorization
+        began_ns = spent_ns = 0
+        has_moved = is_given = False
 
-            def elapsed_ms() -> float:
-                return (self._clock() - began_ns) / 1e6
+        def elapsed_ms() -> float:
+            return (spent_ns + self._clock() - began_ns) / 1e6
 
-            try:
-                async with (
-                    asyncio.timeout(self._timeout_seconds) as limit,
-                    self._transport.post(CHAT_PATH, body, headers) as answer,
-                ):
-                    if not 200 <= answer.status <= 599 or answer.status in BODILESS_STATUSES:
-                        raise UpstreamError(
-                            f"the server answered with status {answer.status}, which no chat answer has; "
-                            "is VLLM_BASE_URL vLLM's /v1 endpoint?"
-                        )
-                    timings.head_ms = elapsed_ms()
-                    yield Answer(answer, elapsed_ms)
-            except TimeoutError:
-                if not limit.expired():
-                    raise
-                raise UpstreamTimeout(
-                    f"vLLM took longer than {self._timeout_seconds:g} s; "
-                    "ask for fewer tokens, or raise VLLM_TIMEOUT_SECONDS"
-                ) from None
-            finally:
-                timings.upstream_ms = elapsed_ms()
+        while True:
+            async with self._fleet.admission.permit(timings, at_front=has_moved) as lane:
+                timings.upstream = lane.index
+                upstream = self._fleet.upstreams[lane.index]
+                began_ns = self._clock()
+                try:
+                    async with (
+                        asyncio.timeout(self._timeout_seconds - spent_ns / 1e9) as limit,
+                        upstream.transport.post(CHAT_PATH, body, headers) as raw,
+                    ):
+                        timings.head_ms = elapsed_ms()
+                        is_busy = raw.status in BUSY_STATUSES
+                        if not is_busy or has_moved or not self._fleet.has_other(upstream):
+                            answer = await _begun(raw, elapsed_ms)
+                            if not is_busy:
+                                self._fleet.answered(upstream)
+                            is_given = True
+                            yield answer
+                            return
+                    self._fleet.failed(upstream, f"it answered with status {raw.status}")
+                except TimeoutError:
+                    if not limit.expired():
+                        raise
+                    raise UpstreamTimeout(
+                        f"vLLM took longer than {self._timeout_seconds:g} s; "
+                        "ask for fewer tokens, or raise VLLM_TIMEOUT_SECONDS"
+                    ) from None
+                except (ConnectFailed, BrokenStream) as problem:
+                    self._fleet.failed(upstream, str(problem), sets_aside=not is_given)
+                    if is_given or has_moved or not self._fleet.has_other(upstream):
+                        raise
+                finally:
+                    timings.upstream_ms = elapsed_ms()
+                spent_ns += self._clock() - began_ns
+            has_moved = True
+            self._fleet.moves += 1
+
+
+async def _begun(raw: TransportAnswer, elapsed_ms: Callable[[], float]) -> Answer:
+    """The answer, read as far as it is held back.
+
+    Raises:
+        UpstreamError: a status that cannot be passed on.
+    """
+    if not 200 <= raw.status <= 599 or raw.status in BODILESS_STATUSES:
+        raise UpstreamError(
+            f"the server answered with status {raw.status}, which no chat answer has; "
+            "is VLLM_BASE_URL vLLM's /v1 endpoint?"
+        )
+    answer = Answer(raw, elapsed_ms)
+    await answer.read_ahead()
+    return answer

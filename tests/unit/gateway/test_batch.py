@@ -11,6 +11,7 @@ import pytest
 from vision_bench.gateway.admission import Admission
 from vision_bench.gateway.batch import BatchRun
 from vision_bench.gateway.exchange import Exchange, Refusal
+from vision_bench.gateway.fleet import Fleet
 from vision_bench.gateway.items import BatchItem, ItemReader
 from vision_bench.gateway.transport import Payload
 from vision_bench.gateway.upstream import VLLMClient
@@ -47,7 +48,8 @@ def parse_items(body: bytes, *, max_items: int) -> list[BatchItem]:
 
 async def lines_of(request: bytes) -> tuple[list[dict[str, object]], Exchange]:
     """The lines of a batch, and what the log would say of it."""
-    client = VLLMClient(CannedTransport(), Admission(2, acquire_timeout_seconds=5), timeout_seconds=5)
+    admission = Admission(2, acquire_timeout_seconds=5)
+    client = VLLMClient(Fleet({"http://x/v1": CannedTransport()}, admission), timeout_seconds=5)
     exchange = Exchange("id", failed=0)
     lines: list[dict[str, object]] = []
 
