@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ctypes
 import os
 import sys
@@ -56,7 +55,7 @@ class MonotonicClock:
             fd = self._libc.timerfd_create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
             if fd >= 0:
                 self._fd = fd
-                asyncio.get_running_loop().add_reader(fd, self._fire)
+                asyncio.get_running_loop().add_reader(fd, self._fire, fd)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -85,9 +84,10 @@ class MonotonicClock:
         finally:
             self._waiter = None
 
-    def _fire(self) -> None:
-        if self._fd is not None:
-            with contextlib.suppress(BlockingIOError):  # a timer that was cancelled and set again
-                os.read(self._fd, 8)
+    def _fire(self, fd: int) -> None:
+        try:
+            os.read(fd, 8)
+        except BlockingIOError:  # a timer that was set anew after it had fired: its time has not come
+            return
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)

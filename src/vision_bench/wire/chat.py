@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from vision_bench.wire.shapes import content_in, label_in, object_in, objects_in, parse_json, shown, text_in, usage_in
 from vision_bench.wire.sse import DONE, Event, EventParser
@@ -180,6 +180,13 @@ class Delta:
     text: str
 
 
+class ReadEvent(NamedTuple):
+    """One event of a stream: the output it carried, and the usage that it alone told."""
+
+    deltas: list[Delta]
+    usage: Json | None
+
+
 BROKEN_OFF = frozenset({"abort", "error"})
 """Finish reasons of a server that gave up in mid-answer: vLLM ends a stream so when it is told to stop."""
 
@@ -236,20 +243,24 @@ class StreamReader:
 
     def feed(self, data: bytes) -> list[Delta]:
         """Pieces of output that ``data`` completes. What comes after the end is ignored."""
-        deltas: list[Delta] = []
+        return [delta for event in self.feed_events(data) for delta in event.deltas]
+
+    def feed_events(self, data: bytes) -> list[ReadEvent]:
+        """As ``feed``, event by event, for who counts and times them."""
+        found: list[ReadEvent] = []
         if not self.finished:
             for event in self._parser.feed(data):
-                deltas += self._take(event)
+                found.append(self._take(event))
                 if self.finished:
                     break
-        return deltas
+        return found
 
     def close(self) -> list[Delta]:
         """The connection ended: read an event that lacks only its blank line, and let half an event go."""
         deltas: list[Delta] = []
         for event in self._parser.close() if not self.finished else ():
             if event.data == DONE or _parse(event.data) is not None:
-                deltas += self._take(event)
+                deltas += self._take(event).deltas
         return deltas
 
     def reply(self) -> Reply:
@@ -265,26 +276,27 @@ class StreamReader:
             tool_calls=({"function": {"arguments": self.tool_arguments}},) if self.tool_arguments else (),
         )
 
-    def _take(self, event: Event) -> list[Delta]:
+    def _take(self, event: Event) -> ReadEvent:
         if event.data == DONE:
             self._done = True
-            return []
+            return ReadEvent([], None)
         chunk = _parse(event.data)
         if chunk is None:
             self.error = f"an event is not JSON: {event.data[:200]}" if event.event != "error" else event.data
-            return []
+            return ReadEvent([], None)
         if chunk.get("error") or event.event == "error":
             self.error = error_message(chunk)
-            return []
-        self.usage = usage_in(chunk) or self.usage
+            return ReadEvent([], None)
+        usage = usage_in(chunk)
+        self.usage = usage or self.usage
         self.model = label_in(chunk, "model") or self.model
         self.response_id = label_in(chunk, "id") or self.response_id
         try:
             choices = [choice for choice in objects_in(chunk, "choices") if choice.get("index", 0) == 0]
-            return [delta for choice in choices for delta in self._take_choice(choice)]
+            return ReadEvent([delta for choice in choices for delta in self._take_choice(choice)], usage)
         except ValueError as problem:
             self.error = f"an event is no chunk of a chat: {problem}"
-            return []
+            return ReadEvent([], usage)
 
     def _take_choice(self, choice: Json) -> list[Delta]:
         self._has_choice = True
