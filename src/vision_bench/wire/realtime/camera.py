@@ -60,7 +60,7 @@ def read_camera(payload: Json) -> CameraCommand:
 
 
 def command_for_keys(keys: Sequence[str]) -> CameraCommand:
-    """What held keys do in one latent frame: w s forward and back, d a right and left, i k look up and down, l j right and left.
+    """What held keys do in one latent frame: w s go forward and back, d a aside; i k look up and down, l j aside.
 
     Capitals count as small letters, a key named twice once, opposite keys cancel out.
 
