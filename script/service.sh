@@ -196,7 +196,7 @@ start() {
         return 3
     fi
     PYTHONPATH=src nohup "$python" -m uvicorn app:app --host "$host" --port "$port" \
-        --timeout-graceful-shutdown 30 --timeout-keep-alive 75 --no-access-log >"$log_file" 2>&1 </dev/null 9>&- &
+        --timeout-graceful-shutdown 30 --http vision_bench.gateway.protocol:GuardedProtocol --no-access-log >"$log_file" 2>&1 </dev/null 9>&- &
     pid=$!
     echo "$pid $(ask started "$pid")" >"$pid_file.new"
     mv "$pid_file.new" "$pid_file"

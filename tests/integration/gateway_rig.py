@@ -17,6 +17,7 @@ from tests.integration.stub_upstream import StubUpstream
 
 from vision_bench.gateway.admission import Admission
 from vision_bench.gateway.application import create_app
+from vision_bench.gateway.protocol import GuardedProtocol
 from vision_bench.gateway.settings import Settings
 
 BODY: dict[str, Any] = {"model": "qwen", "messages": [{"role": "user", "content": "안녕?"}]}
@@ -74,11 +75,14 @@ def http_client(base_url: str, *, timeout_seconds: float = 60.0) -> httpx.AsyncC
 
 
 @asynccontextmanager
-async def gateway(upstream: StubUpstream | str, **settings: Any) -> AsyncIterator[Rig]:
-    """Run a gateway in front of ``upstream``; ``settings`` by their names in lower case."""
+async def gateway(upstream: StubUpstream | str, *, http: Any = GuardedProtocol, **settings: Any) -> AsyncIterator[Rig]:
+    """Run a gateway in front of ``upstream``; ``settings`` by their names in lower case.
+
+    ``http="auto"`` is what uvicorn's own command takes.
+    """
     base_url = upstream if isinstance(upstream, str) else upstream.base_url
     app = create_app(Settings(_env_file=None, vllm_base_url=base_url, **settings))
-    server = _Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5))
+    server = _Server(uvicorn.Config(app, http=http, log_config=None, access_log=False, timeout_graceful_shutdown=5))
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         port = listener.getsockname()[1]
         serving = asyncio.create_task(server.serve(sockets=[listener]))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
+from typing import Any
 
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
@@ -21,6 +22,7 @@ from vision_bench.gateway.metrics import Metrics
 from vision_bench.gateway.middleware import RequestLog, our_failure
 from vision_bench.gateway.openai_routes import router as openai_router
 from vision_bench.gateway.operator_routes import router as operator_router
+from vision_bench.gateway.protocol import LIMITS_KEY, ConnectionLimits
 from vision_bench.gateway.routes import DirectRoutes, router
 from vision_bench.gateway.settings import Settings, load_settings
 from vision_bench.gateway.transport import HttpTransport, Transport
@@ -68,7 +70,7 @@ def create_app(settings: Settings | None = None, *, transport: Transport | None 
         redoc_url=None,
         lifespan=_lifespan(chosen, transport),
     )
-    app.front = DirectRoutes(app.behind, app.state)
+    app.front = DirectRoutes(app.behind, app.state, head_limit_bytes=chosen.gateway_max_header_bytes)
     if chosen.gateway_api_keys:
         app.front = ApiKeys(app.front, keys=[key.get_secret_value() for key in chosen.gateway_api_keys])
     app.state.metrics = Metrics(upstreams=len(chosen.upstream_urls))
@@ -85,9 +87,9 @@ def create_app(settings: Settings | None = None, *, transport: Transport | None 
 
 def _lifespan(
     settings: Settings, transport: Transport | None
-) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+) -> Callable[[FastAPI], AbstractAsyncContextManager[Mapping[str, Any]]]:
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[Mapping[str, Any]]:
         patience_seconds = settings.vllm_acquire_timeout_seconds
         async with AsyncExitStack() as opened:
             app.state.settings = settings
@@ -109,7 +111,7 @@ def _lifespan(
             app.state.vllm = VLLMClient(app.state.fleet, timeout_seconds=settings.vllm_timeout_seconds)
             collector = GatewayCollector(app.state.metrics, app.state.buffer, app.state.fleet, version=app.version)
             app.state.exposition = Exposition(collector)
-            yield
+            yield {LIMITS_KEY: ConnectionLimits.of(settings)}
 
     return lifespan
 

@@ -146,6 +146,23 @@ def header(scope: Scope, name: bytes) -> str | None:
     return None
 
 
+def head_bytes(scope: Scope) -> int:
+    """The length of the request's target and headers, nearly: as they came, without method and version."""
+    size_bytes = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+    for name, value in scope["headers"]:
+        size_bytes += len(name) + len(value) + 4
+    return size_bytes
+
+
+def head_too_long(limit_bytes: int) -> Refusal:
+    """431 for a head over ``limit_bytes``."""
+    message = (
+        f"the head of the request is longer than {limit_bytes} bytes (GATEWAY_MAX_HEADER_BYTES); "
+        "send fewer or shorter headers"
+    )
+    return Refusal(431, message, type="headers_too_large")
+
+
 async def unless_client_leaves(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
     """Run ``work`` to its end, or cancel it when the caller leaves. The body must have been read.
 

@@ -18,6 +18,8 @@ from vision_bench.gateway.batch import BatchRun
 from vision_bench.gateway.exchange import (
     Refusal,
     exchange_of,
+    head_bytes,
+    head_too_long,
     header,
     refusal_of,
     refuse,
@@ -211,11 +213,16 @@ class DirectRoutes:
 
     _ROUTES: ClassVar = {"/chat": _Chat, "/chat/batch": _Batch, "/v1/chat/completions": _Chat}
 
-    def __init__(self, app: ASGIApp, state: State) -> None:
+    def __init__(self, app: ASGIApp, state: State, *, head_limit_bytes: int) -> None:
         self._app = app
         self._state = state
+        self._head_limit_bytes = head_limit_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Where uvicorn runs without our protocol, which refuses such a head before it has come.
+        if scope["type"] == "http" and head_bytes(scope) > self._head_limit_bytes:
+            await refuse(scope, receive, send, head_too_long(self._head_limit_bytes), body_unread=True)
+            return
         if scope["type"] == "http" and scope["method"] == "POST":
             path = scope["path"].removeprefix(scope.get("root_path", ""))
             if route := self._ROUTES.get(path):

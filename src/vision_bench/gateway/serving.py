@@ -14,12 +14,10 @@ import uvicorn
 from fastapi import FastAPI
 
 from vision_bench.errors import OperatorError
+from vision_bench.gateway.protocol import GuardedProtocol
 
 SHUTDOWN_GRACE_SECONDS = 30
 """What running calls get to finish when the gateway is told to stop; then they are cancelled."""
-
-KEEP_ALIVE_SECONDS = 75
-"""Longer than callers keep idle connections, so that they close them and never write into one that we just closed."""
 
 KEPT_BYTES = 64 * 1024 * 1024
 _LARGEST_FROM_HEAP_BYTES = 32 * 1024 * 1024  # glibc takes no greater one
@@ -83,7 +81,7 @@ def serve(app: FastAPI, *, host: str, port: int) -> None:
         host=host,
         port=port,
         access_log=False,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        http=GuardedProtocol,
         timeout_graceful_shutdown=SHUTDOWN_GRACE_SECONDS,
     )
     listener = _listen(host, port)
