@@ -23,6 +23,7 @@ from vision_bench.gateway.middleware import RequestLog, our_failure
 from vision_bench.gateway.openai_routes import router as openai_router
 from vision_bench.gateway.operator_routes import router as operator_router
 from vision_bench.gateway.protocol import LIMITS_KEY, ConnectionLimits
+from vision_bench.gateway.readiness import Readiness
 from vision_bench.gateway.routes import DirectRoutes, router
 from vision_bench.gateway.settings import Settings, load_settings
 from vision_bench.gateway.transport import HttpTransport, Transport
@@ -108,6 +109,7 @@ def _lifespan(
             app.state.fleet = await opened.enter_async_context(
                 Fleet(transports, app.state.admission, api_key=_vllm_key(settings))
             )
+            app.state.readiness = await opened.enter_async_context(Readiness(app.state.fleet))
             app.state.vllm = VLLMClient(app.state.fleet, timeout_seconds=settings.vllm_timeout_seconds)
             collector = GatewayCollector(app.state.metrics, app.state.buffer, app.state.fleet, version=app.version)
             app.state.exposition = Exposition(collector)

@@ -65,6 +65,33 @@ _NO_KEY = _error(401, "unauthorized", "GATEWAY_API_KEYS is set and no key was se
 
 HEALTHZ: OpenApi = {200: {"description": "Up", "content": {"application/json": {"example": {"ok": True}}}}}
 
+_SERVER = {
+    "address": "http://127.0.0.1:8000/v1",
+    "reachable": True,
+    "has_model": True,
+    "set_aside": False,
+    "models": ["qwen"],
+    "last_error": None,
+}
+_GONE = {
+    **_SERVER,
+    "reachable": False,
+    "has_model": False,
+    "models": None,
+    "last_error": "vLLM cannot be reached at http://127.0.0.1:8000/v1 (ECONNREFUSED); ...",
+}
+
+READYZ: OpenApi = {
+    200: {
+        "description": "Ready",
+        "content": {"application/json": {"example": {"ready": True, "upstreams": [_SERVER]}}},
+    },
+    503: {
+        "description": "No vLLM lists a model",
+        "content": {"application/json": {"example": {"ready": False, "upstreams": [_GONE]}}},
+    },
+}
+
 CHAT_REQUEST = _request(_FREE_OBJECT, {"clip and prompt": _CHAT_BODY, "text only": _TEXT_BODY})
 
 CHAT: OpenApi = {

@@ -42,6 +42,8 @@ class Exchange:
     """Known before the router has said it, or not at all."""
     status: int | None = None
     outcome: str = "ok"
+    is_stranger: bool = False
+    """GATEWAY_API_KEYS is set and none of it was shown: only what is public may be said."""
     items: int | None = None
     failed: int | None = None
     timings: Timings = field(default_factory=Timings)

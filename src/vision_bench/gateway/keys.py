@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from vision_bench.gateway.exchange import Refusal, header, refuse
+from vision_bench.gateway.exchange import Refusal, exchange_of, header, refuse
 
-OPEN_PATHS = ("/healthz", "/docs", "/redoc", "/openapi.json", "/docs-assets/")
-"""What needs no key: it says nothing that is not public."""
+OPEN_PATHS = ("/healthz", "/readyz", "/docs", "/redoc", "/openapi.json", "/docs-assets/")
+"""What needs no key: to a stranger it says nothing that is not public."""
 
 
 class ApiKeys:
@@ -21,7 +21,11 @@ class ApiKeys:
         self._keys = [key.encode() for key in keys]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or _is_open(scope) or self._knows(header(scope, b"authorization") or ""):
+        if scope["type"] != "http" or self._knows(header(scope, b"authorization") or ""):
+            await self._app(scope, receive, send)
+            return
+        if _is_open(scope):
+            exchange_of(scope).is_stranger = True
             await self._app(scope, receive, send)
             return
         refusal = Refusal(
