@@ -4,12 +4,15 @@ import sys
 
 from vision_bench.errors import InvalidSettings
 from vision_bench.gateway.application import create_app
-from vision_bench.gateway.serving import keep_freed_memory, log_to_stderr
+from vision_bench.gateway.logs import log_to
+from vision_bench.gateway.serving import keep_freed_memory
+from vision_bench.gateway.settings import load_settings
 
-log_to_stderr()
 keep_freed_memory()
 try:
-    app = create_app()
+    settings = load_settings()
+    app = create_app(settings)
 except InvalidSettings as problem:  # one line; uvicorn would print a traceback
     sys.stderr.write(f"error: {problem}\n")
     sys.exit(problem.exit_code)
+log_to(sys.stderr, form=settings.gateway_log_format)

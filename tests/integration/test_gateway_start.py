@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -62,6 +63,19 @@ def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
     ]
 
 
+def wait_for(process: subprocess.Popen[str], client: httpx.Client) -> None:
+    """Return when the gateway answers."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            assert client.get("/healthz").json() == {"ok": True}
+            return
+        except httpx.ConnectError:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
 @pytest.mark.parametrize("command", [SERVE, UVICORN], ids=["serve", "uvicorn"])
 def test_it_reads_dot_env_logs_one_line_a_request_and_stops_on_sigterm(command: list[str], tmp_path: Path) -> None:
     """The same application, settings and log both ways; the connection that is kept alive does not hold the stop up."""
@@ -72,15 +86,7 @@ def test_it_reads_dot_env_logs_one_line_a_request_and_stops_on_sigterm(command: 
     process = start([*command, "--port", str(port)], tmp_path)
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
-            deadline = time.monotonic() + 60
-            while True:
-                try:
-                    assert client.get("/healthz").json() == {"ok": True}
-                    break
-                except httpx.ConnectError:
-                    assert process.poll() is None
-                    assert time.monotonic() < deadline
-                    time.sleep(0.1)
+            wait_for(process, client)
             assert client.post("/chat", json={}, headers={"X-Request-Id": "mine"}).status_code == 502
             process.send_signal(signal.SIGTERM)
             _, err = process.communicate(timeout=20)
@@ -91,3 +97,33 @@ def test_it_reads_dot_env_logs_one_line_a_request_and_stops_on_sigterm(command: 
     assert "route=/chat status=502 items=1" in lines[0]
     assert "POST /chat HTTP/1.1" not in err, "uvicorn's own access line is off"
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("command", [[*SERVE, "--log-format", "json"], UVICORN], ids=["serve", "uvicorn"])
+def test_every_line_of_a_json_log_is_an_object(command: list[str], tmp_path: Path) -> None:
+    """uvicorn's lines and ours, a refusal of a request that is none, and the stop: nothing else on stderr."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    env = {"VLLM_BASE_URL": "http://127.0.0.1:9/v1"} | ({"GATEWAY_LOG_FORMAT": "json"} if command is UVICORN else {})
+    process = start([*command, "--port", str(port)], tmp_path, **env)
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+            wait_for(process, client)
+            client.post("/chat", json={}, headers={"X-Request-Id": "mine"})
+            client.get('/x%0A"%20outcome=ok')
+        with socket.create_connection(("127.0.0.1", port)) as bad:
+            bad.sendall(b"no HTTP at all\r\n\r\n")
+            bad.recv(1000)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    lines = [json.loads(line) for line in err.splitlines()]
+    assert all({"ts", "level", "logger"} <= line.keys() for line in lines)
+    assert {"uvicorn.error", "vision_bench.gateway.access"} <= {line["logger"] for line in lines}
+    assert any("Started server process" in line.get("message", "") for line in lines)
+    (call,) = [line for line in lines if line.get("request_id") == "mine"]
+    assert (call["route"], call["status"], call["items"], call["failed"]) == ("/chat", 502, 1, None)
+    assert isinstance(call["queue_ms"], float)
+    assert [line["outcome"] for line in lines if line.get("route") == '/x\n" outcome=ok'] == ["not_found"]

@@ -10,7 +10,10 @@ import click
 @click.option("--port", default=8001, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
 @click.option("--upstream", metavar="URL", help="vLLM's /v1 endpoint; wins over VLLM_BASE_URL.")
 @click.option("--concurrency", type=int, help="Calls to vLLM at once; wins over VLLM_CONCURRENCY.")
-def command(host: str, port: int, upstream: str | None, concurrency: int | None) -> None:
+@click.option(
+    "--log-format", type=click.Choice(["text", "json"]), help="Form of the log on stderr; wins over GATEWAY_LOG_FORMAT."
+)
+def command(host: str, port: int, upstream: str | None, concurrency: int | None, log_format: str | None) -> None:
     """Run the gateway in front of vLLM.
 
     Settings come from the environment and from .env; docs/gateway.md lists them.
@@ -19,5 +22,5 @@ def command(host: str, port: int, upstream: str | None, concurrency: int | None)
     from vision_bench.gateway.serving import serve
     from vision_bench.gateway.settings import load_settings
 
-    settings = load_settings(vllm_base_url=upstream, vllm_concurrency=concurrency)
-    serve(create_app(settings), host=host, port=port)
+    settings = load_settings(vllm_base_url=upstream, vllm_concurrency=concurrency, gateway_log_format=log_format)
+    serve(create_app(settings), host=host, port=port, log_format=settings.gateway_log_format)

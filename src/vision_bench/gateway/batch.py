@@ -82,7 +82,9 @@ class BatchRun:
         except UpstreamError as problem:
             return _failure(item.id, problem.outcome, str(problem), exchange)
         except Exception:
-            logger.exception("request_id=%s: the gateway itself failed on this item", request_id)
+            logger.exception(
+                "request_id=%s: the gateway itself failed on this item", request_id, extra={"request_id": request_id}
+            )
             reason = f"see the gateway's log for request id {request_id}"
             return _failure(item.id, "internal_error", reason, exchange)
         finally:

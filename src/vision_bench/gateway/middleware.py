@@ -8,6 +8,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable
+from urllib.parse import quote
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -20,6 +21,7 @@ from vision_bench.gateway.exchange import (
     header,
     refuse,
 )
+from vision_bench.gateway.logs import EntryLog
 from vision_bench.gateway.metrics import OTHER_ROUTE, Metrics
 
 logger = logging.getLogger("vision_bench.gateway.access")
@@ -41,6 +43,7 @@ class RequestLog:
         self._app = app
         self._metrics = metrics
         self._clock = clock
+        self._log = EntryLog(logger)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -74,17 +77,18 @@ class RequestLog:
             if exchange.status is None:
                 await refuse(scope, receive, send_stamped, _stopping())
         except Exception:
-            logger.exception("request_id=%s: the gateway itself failed", exchange.request_id)
+            logger.exception(
+                "request_id=%s: the gateway itself failed",
+                exchange.request_id,
+                extra={"request_id": exchange.request_id},
+            )
             if exchange.status is None:
                 await refuse(scope, receive, send_stamped, our_failure(exchange.request_id))
             exchange.outcome = "internal_error"
         finally:
             self._metrics.in_progress -= 1
             self._count(scope, exchange)
-            if logger.isEnabledFor(logging.INFO):
-                # Not logger.info: it would walk the stack for a file and a line that nobody is shown.
-                text = _line(scope, exchange)
-                logger.handle(logger.makeRecord(logger.name, logging.INFO, "", 0, text, (), None))
+            self._log.add(RequestEntry(scope, exchange))
 
     def _count(self, scope: Scope, exchange: Exchange) -> None:
         self._metrics.request_ended(
@@ -142,16 +146,51 @@ def _status(exchange: Exchange) -> int:
     return 499 if exchange.status is None else exchange.status  # nginx's word for "nobody to answer"
 
 
-def _line(scope: Scope, exchange: Exchange) -> str:
-    route = _route(scope, exchange) or repr(scope["path"][:100])
-    queue_ms, upstream_ms = exchange.timings.queue_ms, exchange.timings.upstream_ms
-    return (
-        f"request_id={exchange.request_id} method={scope['method']} route={route} status={_status(exchange)} "
-        f"items={_shown(exchange.items)} failed={_shown(exchange.failed)} "
-        f"queue_ms={'-' if queue_ms is None else f'{queue_ms:.1f}'} "
-        f"upstream_ms={'-' if upstream_ms is None else f'{upstream_ms:.1f}'} outcome={exchange.outcome}"
-    )
+class RequestEntry:
+    """The log's entry of one request that is over."""
+
+    __slots__ = ("_exchange", "_scope")
+
+    def __init__(self, scope: Scope, exchange: Exchange) -> None:
+        self._scope = scope
+        self._exchange = exchange
+
+    def __str__(self) -> str:
+        exchange, scope = self._exchange, self._scope
+        queue_ms, upstream_ms = exchange.timings.queue_ms, exchange.timings.upstream_ms
+        # A path that no route knows is text from outside: without spaces and line ends it stays one value.
+        route = _route(scope, exchange) or quote(_path(scope))
+        return (
+            f"request_id={exchange.request_id} method={scope['method']} route={route} status={_status(exchange)} "
+            f"items={_shown(exchange.items)} failed={_shown(exchange.failed)} "
+            f"queue_ms={'-' if queue_ms is None else f'{queue_ms:.1f}'} "
+            f"upstream_ms={'-' if upstream_ms is None else f'{upstream_ms:.1f}'} outcome={exchange.outcome}"
+        )
+
+    def fields(self) -> dict[str, str | int | float | None]:
+        """The same as typed values; the times with more places."""
+        exchange, scope = self._exchange, self._scope
+        return {
+            "request_id": exchange.request_id,
+            "method": scope["method"],
+            "route": _route(scope, exchange) or _path(scope),
+            "status": _status(exchange),
+            "items": exchange.items,
+            "failed": exchange.failed,
+            "queue_ms": _rounded(exchange.timings.queue_ms),
+            "upstream_ms": _rounded(exchange.timings.upstream_ms),
+            "outcome": exchange.outcome,
+        }
+
+
+def _path(scope: Scope) -> str:
+    path: str = scope["path"][:100]
+    return path
 
 
 def _shown(count: int | None) -> str:
     return "-" if count is None else str(count)
+
+
+def _rounded(ms: float | None) -> float | None:
+    return None if ms is None else round(ms, 3)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import logging
 import signal
 import socket
 import sys
@@ -14,6 +13,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from vision_bench.errors import OperatorError
+from vision_bench.gateway.logs import LogFormat, log_to
 from vision_bench.gateway.protocol import GuardedProtocol
 
 SHUTDOWN_GRACE_SECONDS = 30
@@ -22,22 +22,6 @@ SHUTDOWN_GRACE_SECONDS = 30
 KEPT_BYTES = 64 * 1024 * 1024
 _LARGEST_FROM_HEAP_BYTES = 32 * 1024 * 1024  # glibc takes no greater one
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from glibc's malloc.h
-
-
-def log_to_stderr() -> None:
-    """Write our log to stderr, unless the program that runs us has set logging up; drop uvicorn's access line.
-
-    Ours says more: the id, the queue, vLLM's share.
-    """
-    ours = logging.getLogger("vision_bench")
-    if not ours.handlers and not logging.getLogger().handlers:
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-        ours.addHandler(handler)
-        ours.setLevel(logging.INFO)
-    access = logging.getLogger("uvicorn.access")
-    access.handlers.clear()
-    access.propagate = False
 
 
 def keep_freed_memory() -> None:
@@ -68,13 +52,12 @@ class _Server(uvicorn.Server):
             super().handle_exit(sig, frame)
 
 
-def serve(app: FastAPI, *, host: str, port: int) -> None:
+def serve(app: FastAPI, *, host: str, port: int, log_format: LogFormat = "text") -> None:
     """Serve until SIGINT or SIGTERM, then finish what runs. Port 0 takes a free one; uvicorn's log names it.
 
     Raises:
         OperatorError: the address cannot be had.
     """
-    log_to_stderr()
     keep_freed_memory()
     config = uvicorn.Config(
         app,
@@ -84,6 +67,7 @@ def serve(app: FastAPI, *, host: str, port: int) -> None:
         http=GuardedProtocol,
         timeout_graceful_shutdown=SHUTDOWN_GRACE_SECONDS,
     )
+    log_to(sys.stderr, form=log_format)  # after uvicorn has set its own log up, which this may replace
     listener = _listen(host, port)
     _Server(config).run(sockets=[listener])
 
