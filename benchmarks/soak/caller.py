@@ -156,9 +156,12 @@ class Caller:
                 writer.write(request_bytes(ask)[:40])
                 await writer.drain()
                 await asyncio.sleep(ask.leaves_after_ms / 1e3)
-            case "in_upload":
+            case "in_upload" | "vanishes_in_upload":
                 writer.write((data := request_bytes(ask))[: len(data) * 2 // 3])
                 await writer.drain()
+                if ask.leaves == "vanishes_in_upload":
+                    writer.transport.pause_reading()  # type: ignore[attr-defined]
+                    return True
                 await asyncio.sleep(ask.leaves_after_ms / 1e3)
             case "at_once":
                 await send(writer, ask)
@@ -167,8 +170,8 @@ class Caller:
                 await asyncio.sleep(ask.leaves_after_ms / 1e3)
             case "in_body":
                 await send(writer, ask)
-                mark = b'"id":' if ask.kind == "batch" else b"data:"
-                await reader.readuntil(mark)
+                await reader.readuntil(b"\r\n\r\n")
+                await reader.readexactly(1)
             case "after_last_byte":
                 await send(writer, ask)
                 await self._receive(reader, one)
@@ -187,8 +190,8 @@ class Caller:
 
 def leave(writer: asyncio.StreamWriter, *, is_reset: bool) -> None:
     """Close at once, with a reset or as one does."""
-    inside: socket.socket = writer.get_extra_info("socket")
-    if is_reset and inside.fileno() >= 0:
+    inside: socket.socket | None = writer.get_extra_info("socket")
+    if is_reset and inside is not None and inside.fileno() >= 0:
         inside.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
 
@@ -204,7 +207,8 @@ def request_bytes(ask: Ask) -> bytes:
         return f"{head}\r\n".encode()
     head += "Content-Type: application/json\r\n"
     if not ask.is_chunked:
-        return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+        size_bytes = len(body) + (ask.refused == "stands_still")
+        return f"{head}Content-Length: {size_bytes}\r\n\r\n".encode() + body
     pieces = [f"{head}Transfer-Encoding: chunked\r\n\r\n".encode()]
     for start in range(0, len(body), _PIECE_BYTES):
         piece = body[start : start + _PIECE_BYTES]

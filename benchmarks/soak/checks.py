@@ -29,6 +29,7 @@ def check(run: Run) -> list[Check]:
     """Every demand, in the order of the documentation."""
     return [
         _permits(run),
+        _gauges(run),
         _upstream_connections(run),
         _dropped_calls(run),
         _memory(run),
@@ -91,6 +92,15 @@ def _permits(run: Run) -> Check:
         good and set(most) == {PERMITS},
         f"{3 * PERMITS} calls at once ran {most} at a time with VLLM_CONCURRENCY={PERMITS}, while {half_open} "
         "connections of callers that had vanished were still open",
+    )
+
+
+def _gauges(run: Run) -> Check:
+    left = [{name: value for name, value in done.gauges.items() if value} for done in run.passes]
+    return Check(
+        "/metrics says that nothing runs, waits or is held",
+        all(done.gauges for done in run.passes) and not any(left),
+        f"{sorted(run.passes[0].gauges)}: all 0 after each pass" if not any(left) else f"{left}",
     )
 
 

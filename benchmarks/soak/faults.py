@@ -85,11 +85,13 @@ REFUSED: Mapping[str, Outcomes] = {
     "too_many": _seen("too_many_items"),
     "too_large": _seen("too_large"),
     "too_large_chunked": _seen("too_large"),
+    "stands_still": _seen("upload_timeout"),
     "not_found": _seen("not_found"),
     "wrong_method": _seen("method_not_allowed"),
-    "no_http": _seen("not_http"),
+    "no_http": _seen("not_http", "closed"),
 }
-"""What a caller sees whose request is none: the upstream never hears of it, or not of all of it."""
+"""What a caller sees whose request is none: the upstream never hears of it, or not of all of it. What is no HTTP has
+no answer of its own when it stands behind a request that still has to get one."""
 
 OUTAGE = _seen("connect_failed", "truncated", "broken:truncated")
 """What anybody may see beside it while the upstream is being stopped and started."""

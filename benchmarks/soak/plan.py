@@ -11,19 +11,23 @@ import random
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from benchmarks.soak import faults
 
+T = TypeVar("T")
 SMALL_BYTES, CLIP_BYTES = 300, 1_600_000
 MAX_ITEMS = 16
-MAX_BODY_BYTES = 8 * 1024 * 1024
+MAX_BODY_BYTES = 4 * 1024 * 1024
 
 # Shares of what is drawn. Faults that hold a permit for the whole of a call's time limit are rare: they set the pace.
-_KINDS = {"chat": 58, "stream": 19, "batch": 14, "refused": 7, "healthz": 2}
+_KINDS = {"chat": 60, "stream": 19, "batch": 14, "refused": 5, "healthz": 2}
 _PLAIN = {name: 1 for name in faults.PLAIN if name not in faults.SILENT and name != "hold"} | {"ok": 16, "drip": 2}
 _STREAM = {name: 2 for name in faults.STREAM if name not in faults.SILENT} | {"stream": 14}
-_SILENT_SHARE = 0.012
+_SILENT_SHARE = 0.008
 _SIZES = {SMALL_BYTES: 70, 20_000: 18, 200_000: 7, CLIP_BYTES: 5}
+_ITEM_SIZES = {SMALL_BYTES: 70, 20_000: 20, 200_000: 10}
+_PATHS = {"/chat": 3, "/v1/chat/completions": 1}
 
 LEAVES = {
     "in_head": 2,
@@ -35,11 +39,13 @@ LEAVES = {
     "after_last_byte": 3,
     "half_closed": 1,
     "vanishes": 1,
+    "vanishes_in_upload": 1,
     "never_reads": 1,
 }
-"""How a caller leaves. The last two keep their connection open to the end of the pass and say nothing more."""
+"""How a caller leaves. The last three keep their connection open to the end of the pass and say nothing more."""
 
 # What the upstream does for a caller who leaves; "hold" for the rest: it waits for the end of the connection.
+_IN_UPLOAD = {"in_upload", "vanishes_in_upload"}
 _STAYERS = {"after_last_byte", "half_closed"}
 _UPSTREAM_OF_LEAVER = {
     "after_last_byte": "stream",
@@ -50,7 +56,7 @@ _UPSTREAM_OF_LEAVER = {
 }
 _BATCH_OF_LEAVER = {"after_last_byte": "ok", "half_closed": "ok", "vanishes": "silence", "never_reads": "large"}
 
-_LEAVES_SHARE = 0.22
+_LEAVES_SHARE = 0.2
 _SLOW_READER_SHARE = 0.03
 _CHUNKED_SHARE = 0.12
 
@@ -215,26 +221,27 @@ class _Author:
         is_chunked = self._draw.random() < _CHUNKED_SHARE
         slow = self._draw.random() < _SLOW_READER_SHARE
         if kind == "batch":
-            calls = tuple(self._call(f"{marker}.{n}", faults.ITEM) for n in range(self._draw.randint(1, 8)))
+            count = self._draw.randint(1, 8)
+            calls = tuple(self._call(f"{marker}.{n}", faults.ITEM, may_be_clip=n == 0) for n in range(count))
             return Ask(marker, kind, "/chat/batch", calls, is_chunked=is_chunked, reads_slowly=slow)
         call = self._call(marker, faults.STREAM if kind == "stream" else faults.PLAIN)
         if slow:
             call = Call(marker, "long_stream" if kind == "stream" else "large", is_streamed=kind == "stream")
-        return Ask(marker, kind, "/chat", (call,), is_chunked=is_chunked, reads_slowly=slow)
+        return Ask(marker, kind, self._path(), (call,), is_chunked=is_chunked, reads_slowly=slow)
 
-    def _call(self, marker: str, table: Mapping[str, faults.Outcomes]) -> Call:
+    def _call(self, marker: str, table: Mapping[str, faults.Outcomes], *, may_be_clip: bool = True) -> Call:
         silent = sorted(faults.SILENT & table.keys())
         if self._draw.random() < _SILENT_SHARE:
             fault = self._draw.choice(silent)
         else:
             fault = _choose(self._draw, _STREAM if table is faults.STREAM else _PLAIN)
         # An upstream that answers early, or stops reading, matters only while there is something left to read.
-        size = CLIP_BYTES if fault in faults.UNREAD else self._size()
+        size = CLIP_BYTES if fault in faults.UNREAD and may_be_clip else self._size(may_be_clip=may_be_clip)
         return Call(marker, fault, size, self._draw.randrange(20), is_streamed=table is faults.STREAM)
 
     def _leaver(self, marker: str, kind: str) -> Ask:
         how = _choose(self._draw, LEAVES)
-        size = CLIP_BYTES if how == "in_upload" and self._draw.random() < 0.5 else self._size()
+        size = CLIP_BYTES if how in _IN_UPLOAD and self._draw.random() < 0.5 else self._size()
         if kind == "batch":
             count = self._draw.randint(2, 8)
             names = [_BATCH_OF_LEAVER.get(how, "hold")] * count
@@ -251,29 +258,33 @@ class _Author:
         return Ask(
             marker,
             kind,
-            "/chat/batch" if kind == "batch" else "/chat",
+            "/chat/batch" if kind == "batch" else self._path(),
             calls,
             is_chunked=how != "in_head" and self._draw.random() < _CHUNKED_SHARE,
             leaves=how,
-            leaves_after_ms=self._draw.randint(0, 60) if how == "waiting" else self._draw.randint(80, 250),
+            leaves_after_ms=self._draw.randint(0, 60) if how == "waiting" else self._draw.randint(40, 150),
             is_reset=self._draw.random() < 0.5,
         )
 
     def _refused(self, marker: str) -> Ask:
         name = self._draw.choice(sorted(faults.REFUSED))
-        path = {"not_found": "/nope", "wrong_method": "/chat", "no_http": "/chat"}.get(name, "/chat/batch")
+        paths = {"not_found": "/nope", "wrong_method": "/chat", "no_http": "/chat", "stands_still": "/chat"}
+        path = paths.get(name, "/chat/batch")
         return Ask(marker, "refused", path, refused=name, is_chunked=name == "too_large_chunked")
 
-    def _size(self) -> int:
-        return int(_choose(self._draw, {str(size): share for size, share in _SIZES.items()}))
+    def _path(self) -> str:
+        return _choose(self._draw, _PATHS)
+
+    def _size(self, *, may_be_clip: bool = True) -> int:
+        return _choose(self._draw, _SIZES if may_be_clip else _ITEM_SIZES)
 
     def _marker(self) -> str:
         self._count += 1
         return f"{self._name}{self._count:05d}"
 
 
-def _choose(draw: random.Random, shares: Mapping[str, int]) -> str:
-    names: Sequence[str] = list(shares)
+def _choose(draw: random.Random, shares: Mapping[T, int]) -> T:
+    names: Sequence[T] = list(shares)
     return draw.choices(names, weights=list(shares.values()))[0]
 
 
@@ -287,4 +298,4 @@ def _refused_body(name: str, marker: str) -> bytes:
         return json.dumps({"items": items}).encode()
     if name in {"too_large", "too_large_chunked"}:
         return b" " * (MAX_BODY_BYTES + 1)
-    return b""
+    return b"A" * 1000 if name == "stands_still" else b""

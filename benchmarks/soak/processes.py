@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ from typing import Any, Self
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS, STOP_SECONDS = 120.0, 60.0
+GAUGES = ("requests_in_progress", "buffered_bytes", "requests_waiting_for_room", "permits_in_use", "queue_length")
 _SETTINGS = ("VLLM_", "MAX_", "GATEWAY_")
 
 
@@ -76,6 +78,22 @@ class GatewayProcess:
     def open_files(self) -> int:
         """Entries of /proc/PID/fd: sockets, files, pipes."""
         return len(os.listdir(f"/proc/{self._process.pid}/fd"))  # noqa: PTH208
+
+    def gauges(self) -> dict[str, float]:
+        """What /metrics says now of ``GAUGES``: its own request is not counted among those in progress."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=STOP_SECONDS)
+        try:
+            connection.request("GET", "/metrics")
+            page = connection.getresponse().read().decode()
+        finally:
+            connection.close()
+        found = dict.fromkeys(GAUGES, 0.0)
+        for line in page.splitlines():
+            name = line.partition("{")[0].partition(" ")[0].removeprefix("vision_bench_gateway_")
+            if name in found:
+                found[name] += float(line.rpartition(" ")[2])
+        found["requests_in_progress"] -= 1
+        return found
 
     def stop(self) -> int:
         """SIGTERM; its exit code."""

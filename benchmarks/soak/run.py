@@ -24,14 +24,16 @@ DOWN_SECONDS = 0.5
 QUIET_SECONDS = 4.0
 """After a pass, before memory and files are counted: longer than the gateway keeps an idle connection upstream."""
 
-SETTLE_SECONDS = 10.0
-"""For the connections to the upstream to go: the longest call, and the 3 s that the gateway keeps an idle one."""
+SETTLE_SECONDS = 20.0
+"""For everything to end whose caller is gone without a word: the longest call, and twice the longest pause."""
 
 SETTINGS = {
     "VLLM_CONCURRENCY": PERMITS,
     "VLLM_TIMEOUT_SECONDS": stub.CALL_LIMIT_SECONDS,
     "VLLM_ACQUIRE_TIMEOUT_SECONDS": ACQUIRE_SECONDS,
     "MAX_BATCH_ITEMS": MAX_ITEMS,
+    "GATEWAY_UPLOAD_IDLE_SECONDS": 3,
+    "GATEWAY_IDLE_SECONDS": 5,
     "GATEWAY_MAX_BODY_BYTES": MAX_BODY_BYTES,
     "GATEWAY_BUFFER_BYTES": 4 * MAX_BODY_BYTES,
 }
@@ -47,6 +49,7 @@ class Pass:
         outages: when the upstream was away, as (from, to) on the caller's clock.
         half_open: connections that callers had left open when the permits were counted.
         open_upstream: connections at the stub when all should be over, with those callers still there.
+        gauges: what /metrics said then.
         outlived: calls that ran to their time limit although their caller had left.
         most_running: calls at once at the stub, of three times as many as there are permits.
         permit_outcomes: what those calls came to.
@@ -59,6 +62,7 @@ class Pass:
     outages: list[tuple[float, float]] = field(default_factory=list)
     half_open: int = 0
     open_upstream: int = -1
+    gauges: dict[str, float] = field(default_factory=dict)
     outlived: int = 0
     most_running: int = 0
     permit_outcomes: list[str] = field(default_factory=list)
@@ -146,7 +150,7 @@ async def _play(plan: Sequence[Chapter], gateway: GatewayProcess, upstream: Stub
         if restarting is not None:
             await restarting
     done.seconds = time.monotonic() - began
-    await _settle(upstream)
+    done.gauges = await _settle(gateway, upstream)
     # The callers that went without a word are still "there": nothing may wait for them.
     done.half_open = caller.abandoned
     state = upstream.state("forget")
@@ -180,11 +184,15 @@ async def _restart(upstream: StubProcess, done: Pass) -> None:
     done.outages.append((began, time.monotonic()))
 
 
-async def _settle(upstream: StubProcess) -> None:
-    """Until the upstream has no connection, or for long enough to say that it keeps some."""
+async def _settle(gateway: GatewayProcess, upstream: StubProcess) -> dict[str, float]:
+    """Until nothing runs and the upstream has no connection, or for long enough to say that something stays."""
     deadline = time.monotonic() + SETTLE_SECONDS
-    while upstream.state()["open_connections"] and time.monotonic() < deadline:  # noqa: ASYNC110
-        await asyncio.sleep(0.2)  # the state is another process's
+    while True:
+        gauges = await asyncio.to_thread(gateway.gauges)
+        is_quiet = not any(gauges.values()) and not upstream.state()["open_connections"]
+        if is_quiet or time.monotonic() > deadline:
+            return gauges
+        await asyncio.sleep(0.2)
 
 
 async def _count_permits(gateway: GatewayProcess, number: int) -> list[str]:

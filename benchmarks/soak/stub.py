@@ -366,8 +366,8 @@ class Stub:
 
 async def _gone(writer: asyncio.StreamWriter) -> None:
     """Return when the other side has closed: seen by the socket itself, for nobody reads here."""
-    inside: socket.socket = writer.get_extra_info("socket")
-    while inside.fileno() >= 0:
+    inside: socket.socket | None = writer.get_extra_info("socket")
+    while inside is not None and inside.fileno() >= 0:
         info = inside.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
         if info[0] != 1:  # TCP_ESTABLISHED
             return
@@ -376,8 +376,8 @@ async def _gone(writer: asyncio.StreamWriter) -> None:
 
 def cut(writer: asyncio.StreamWriter) -> None:
     """Close with a reset."""
-    inside: socket.socket = writer.get_extra_info("socket")
-    if inside.fileno() >= 0:
+    inside: socket.socket | None = writer.get_extra_info("socket")
+    if inside is not None and inside.fileno() >= 0:
         inside.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
 
