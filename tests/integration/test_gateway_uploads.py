@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from tests.integration.gateway_rig import BODY, Rig, gateway, http_client, items, until
-from tests.integration.stub_upstream import answers, stub_upstream
+from tests.integration.stub_upstream import StubRequest, answers, stub_upstream
 
 MB = 1_000_000
 
@@ -218,6 +218,46 @@ async def test_a_batch_that_proves_bad_later_takes_its_calls_back(rest: bytes, s
         await until(lambda: stub.running == 0 and stub.open_connections == 0)
         assert (rig.admission.in_use, rig.admission.waiting, rig.app.state.buffer.held_bytes) == (0, 0, 0)
     assert len(stub.requests) == 1
+
+
+async def test_a_batch_gives_its_room_back_item_by_item() -> None:
+    """With its first item answered and its second running, the room of a batch is what the second needs, and what
+    stands around the items; another request finds the rest."""
+    clip = "x" * 100_000
+    body = json.dumps({"items": [{"id": str(n), "body": {**BODY, "clip": clip}} for n in range(2)]}).encode()
+    gate = asyncio.Event()
+    behave = answers()
+
+    async def second_waits(request: StubRequest, writer: asyncio.StreamWriter) -> None:
+        if request.headers["x-request-id"].endswith("-1"):
+            await gate.wait()
+        await behave(request, writer)
+
+    async with stub_upstream(second_waits) as stub, gateway(stub) as rig, caller(rig) as one:
+        await one.send(head("/chat/batch", len(body)) + body)
+        await until(lambda: len(stub.requests) == 2 and rig.admission.in_use == 1)
+        await until(lambda: rig.app.state.buffer.held_bytes < 101_000)
+        assert rig.app.state.buffer.held_bytes > 100_000
+        gate.set()
+        assert (await one.answer())[0] == 200
+        await until(lambda: rig.app.state.buffer.held_bytes == 0)
+
+
+async def test_a_batch_over_its_keys_limit_is_refused_whole() -> None:
+    """Three a minute: a batch of three passes; of the next key's four, what runs is cancelled and the answer is one
+    429."""
+    settings = {"gateway_api_keys": "one,two", "gateway_key_requests_per_minute": 3}
+    async with stub_upstream() as stub, gateway(stub, **settings) as rig:
+        one, two = ({"Authorization": f"Bearer {key}"} for key in ("one", "two"))
+        assert len(await rig.batch(items(3), headers=one)) == 3
+        assert (await rig.client.post("/chat", json=BODY, headers=one)).status_code == 429
+        stub.behaviour = answers(delay_seconds=30)
+        refused = await rig.client.post("/chat/batch", json={"items": items(4)}, headers=two)
+        assert (refused.status_code, refused.json()["error"]["type"]) == (429, "rate_limited")
+        assert "a batch counts its items" in refused.json()["error"]["message"]
+        assert 1 <= int(refused.headers["retry-after"]) <= 60
+        await until(lambda: stub.running == 0 and rig.admission.in_use == 0)
+        assert rig.app.state.buffer.held_bytes == 0
 
 
 @pytest.mark.parametrize(

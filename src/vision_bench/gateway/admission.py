@@ -294,6 +294,10 @@ class Room:
             self.size_bytes = size_bytes
             self._buffer.give_back(freed_bytes)
 
+    def free(self, size_bytes: int) -> None:
+        """Give back that much, or what is left."""
+        self.shrink(max(0, self.size_bytes - size_bytes))
+
 
 class Pace:
     """How many uploads are read in one turn of the event loop, so that hundreds of them leave time for everybody else.

@@ -73,7 +73,11 @@ def create_app(settings: Settings | None = None, *, transport: Transport | None 
     )
     app.front = DirectRoutes(app.behind, app.state, head_limit_bytes=chosen.gateway_max_header_bytes)
     if chosen.gateway_api_keys:
-        app.front = ApiKeys(app.front, keys=[key.get_secret_value() for key in chosen.gateway_api_keys])
+        app.front = ApiKeys(
+            app.front,
+            keys=[key.get_secret_value() for key in chosen.gateway_api_keys],
+            per_minute=chosen.gateway_key_requests_per_minute,
+        )
     app.state.metrics = Metrics(upstreams=len(chosen.upstream_urls))
     app.front = RequestLog(app.front, app.state.metrics)
     app.add_exception_handler(HTTPException, _as_json)

@@ -29,7 +29,11 @@ class _ErrorField(msgspec.Struct):
 
 
 class BatchRun:
-    """The calls of one batch. Leaving the block cancels those that run, and returns when their permits are free."""
+    """The calls of one batch. Leaving the block cancels those that run, and returns when their permits are free.
+
+    Attributes:
+        count: items started so far.
+    """
 
     def __init__(
         self, client: VLLMClient, exchange: Exchange, *, authorization: str | None = None, queue_ms: float | None = None
@@ -40,7 +44,7 @@ class BatchRun:
         self._queue_ms = queue_ms
         self._running: set[asyncio.Task[None]] = set()
         self._lines: asyncio.Queue[bytes] = asyncio.Queue()
-        self._count = 0
+        self.count = 0
 
     async def __aenter__(self) -> Self:
         return self
@@ -52,19 +56,20 @@ class BatchRun:
         await asyncio.gather(*running, return_exceptions=True)
         self._exchange.metrics.items_ended("cancelled", sum(task.cancelled() for task in running))
 
-    def start(self, item: BatchItem) -> None:
-        """Have this item ask for a permit now, behind those that were started before it."""
-        task = asyncio.create_task(self._call(item, f"{self._exchange.request_id}-{self._count}"))
-        self._count += 1
+    def start(self, item: BatchItem) -> asyncio.Task[None]:
+        """Have this item ask for a permit now, behind those that were started before it. The task holds its bytes."""
+        task = asyncio.create_task(self._call(item, f"{self._exchange.request_id}-{self.count}"))
+        self.count += 1
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+        return task
 
     async def emit_lines(self, emit: Callable[[bytes], Awaitable[None]]) -> None:
         """``emit`` a line for every item that was started, in the order in which they finish.
 
         A failed item is a line; the others go on.
         """
-        for _ in range(self._count):
+        for _ in range(self.count):
             await emit(await self._lines.get())
 
     async def _call(self, item: BatchItem, request_id: str) -> None:

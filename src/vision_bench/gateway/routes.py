@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from fastapi import APIRouter, Request
@@ -28,6 +28,7 @@ from vision_bench.gateway.exchange import (
     unless_client_leaves,
 )
 from vision_bench.gateway.items import ItemReader
+from vision_bench.gateway.keys import allowance_of
 from vision_bench.gateway.settings import Settings
 from vision_bench.gateway.upload import Upload, declared_bytes
 from vision_bench.gateway.upstream import Answer, VLLMClient
@@ -180,6 +181,8 @@ class _Chat(_Exchange):
 class _Batch(_Exchange):
     async def answer(self, upload: Upload, room: Room, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = exchange_of(scope)
+        allowance = allowance_of(scope)
+        reserved_bytes = room.size_bytes
         reader = ItemReader(max_items=self._settings.max_batch_items)
         run = BatchRun(
             self._client, exchange, authorization=self.authorization(scope), queue_ms=exchange.timings.queue_ms
@@ -187,10 +190,12 @@ class _Batch(_Exchange):
         async with run:
             async for piece in upload.pieces():
                 for item in reader.feed(piece):
-                    run.start(item)
+                    if allowance is not None and run.count:
+                        allowance.take_for_batch()
+                    run.start(item).add_done_callback(_gives_back(room, len(memoryview(item.body))))
             count = reader.close()
             exchange.is_read = True
-            room.shrink(upload.size_bytes)
+            room.free(reserved_bytes - upload.size_bytes)
             exchange.items, exchange.failed = count, exchange.failed or 0
             await unless_client_leaves(receive, self._send_lines(run, count, send))
 
@@ -203,6 +208,10 @@ class _Batch(_Exchange):
 
         await run.emit_lines(emit)
         await send({"type": "http.response.body", "body": b""})
+
+
+def _gives_back(room: Room, size_bytes: int) -> Callable[[object], None]:
+    return lambda _: room.free(size_bytes)
 
 
 class DirectRoutes:

@@ -114,7 +114,10 @@ class Settings(BaseSettings):
     @classmethod
     def _split_keys(cls, value: Any) -> Any:
         if isinstance(value, str):
-            return tuple(key.strip() for key in value.split(",") if key.strip())
+            keys = tuple(key.strip(" \t") for key in value.split(",") if key.strip())
+            if not keys:
+                raise ValueError("is set but holds no key, which would leave the gateway open; unset it to mean that")
+            return keys
         return value
 
     @field_validator("gateway_media_domains", mode="before")
@@ -124,6 +127,15 @@ class Settings(BaseSettings):
             return value
         names = tuple(name.strip().lower().rstrip(".") for name in value.split(",") if name.strip())
         return () if names == ("none",) else names
+
+    @model_validator(mode="after")
+    def _limit_of_something(self) -> Self:
+        if self.gateway_key_requests_per_minute is not None and not self.gateway_api_keys:
+            raise ValueError(
+                f"GATEWAY_KEY_REQUESTS_PER_MINUTE={self.gateway_key_requests_per_minute} limits keys, and there are "
+                "none; set GATEWAY_API_KEYS, or unset it"
+            )
+        return self
 
     @model_validator(mode="after")
     def _room_for_one(self) -> Self:

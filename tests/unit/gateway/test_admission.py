@@ -174,3 +174,15 @@ async def test_a_crowd_reads_a_few_pieces_a_turn() -> None:
     assert [number for turn in turns for number in turn] == [number for number in range(100) if number != 50]
     assert max(len(turn) for turn in turns) == Pace.PIECES_A_TURN
     assert not pace._queue
+
+
+async def test_room_is_freed_in_parts_and_never_twice() -> None:
+    """Items that finish, one by one, and one that reports after everything was given back."""
+    buffer = Buffer(100, acquire_timeout_seconds=1)
+    async with buffer.room(90, Timings()) as room:
+        room.free(30)
+        assert buffer.held_bytes == 60
+        room.free(50)
+    assert buffer.held_bytes == 0
+    room.free(10)
+    assert buffer.held_bytes == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -165,3 +166,16 @@ def test_media_domains(monkeypatch: pytest.MonkeyPatch, value: str, domains: tup
     monkeypatch.setenv("VLLM_BASE_URL", BASE)
     monkeypatch.setenv("GATEWAY_MEDIA_DOMAINS", value)
     assert load_settings().gateway_media_domains == domains
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"gateway_api_keys": " , "}, "GATEWAY_API_KEYS: is set but holds no key"),
+        ({"gateway_key_requests_per_minute": 5}, "limits keys, and there are none"),
+    ],
+)
+def test_a_door_left_open_by_mistake_is_refused(settings: dict[str, Any], reason: str) -> None:
+    """Keys that are none, and a limit of nothing."""
+    with pytest.raises(InvalidSettings, match=reason):
+        load_settings(vllm_base_url="http://x/v1", **settings)
