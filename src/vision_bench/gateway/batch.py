@@ -78,7 +78,11 @@ class BatchRun:
     async def _answer(self, item: BatchItem, request_id: str, timings: Timings) -> bytes:
         exchange = self._exchange
         call = self._client.chat(
-            memoryview(item.body), request_id=request_id, timings=timings, authorization=self._authorization
+            memoryview(item.body),
+            request_id=request_id,
+            timings=timings,
+            authorization=self._authorization,
+            trace=exchange.trace,
         )
         try:
             async with call as answer:

@@ -14,6 +14,7 @@ from starlette.types import Message, Receive, Scope, Send
 from vision_bench.errors import AcquireTimeout, ConnectFailed, UpstreamError, UpstreamTimeout
 from vision_bench.gateway.admission import Timings
 from vision_bench.gateway.metrics import Metrics
+from vision_bench.gateway.trace import Trace
 from vision_bench.wire.chat import error_body
 
 SCOPE_KEY = "vision_bench.exchange"
@@ -38,6 +39,8 @@ class Exchange:
     clock: Callable[[], int] = time.monotonic_ns
     began_ns: int = 0
     """When its head had come."""
+    trace: Trace | None = None
+    """The caller's, which goes on to vLLM."""
     route: str | None = None
     """Known before the router has said it, or not at all."""
     status: int | None = None
@@ -67,6 +70,14 @@ class Exchange:
         if not self.is_read:
             return "upload"
         return "queue" if self.timings.upstream_ms is None else "upstream"
+
+    @property
+    def server_timing(self) -> str:
+        """What is known now, as the header's value in ms: what did not happen is not there."""
+        timings = self.timings
+        queue = "" if timings.queue_ms is None else f"queue;dur={timings.queue_ms:.1f}, "
+        upstream = "" if timings.upstream_ms is None else f"upstream;dur={timings.upstream_ms:.1f}, "
+        return f"{queue}{upstream}total;dur={self.seconds * 1e3:.1f}"
 
     def call_ended(self, timings: Timings) -> None:
         """Count one call, which is over or never got its permit: the request's own, or that of a batch's item."""

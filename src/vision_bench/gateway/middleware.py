@@ -1,4 +1,7 @@
-"""Around every request: its id and its line in the log. Pure ASGI: nothing here reads the request's messages."""
+"""Around every request: its id, its times, its line in the log, its place in the counts.
+
+Pure ASGI: nothing here reads the request's messages.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ from vision_bench.gateway.exchange import (
 )
 from vision_bench.gateway.logs import EntryLog
 from vision_bench.gateway.metrics import OTHER_ROUTE, Metrics
+from vision_bench.gateway.trace import trace_of
 
 logger = logging.getLogger("vision_bench.gateway.access")
 
@@ -33,10 +37,11 @@ _USABLE_ID = re.compile(r"[\x21-\x7e]{1,128}")
 
 
 class RequestLog:
-    """Gives every request an id, one log line and its place in the counts; turns our own failures into a JSON answer
-    that names the id.
+    """Gives every request an id, one log line and its place in the counts, and every answer the id and the times so
+    far; turns our own failures into a JSON answer that names the id.
 
-    The line: id, route, status, items, queue and upstream ms, outcome. Never a body, a header or a query.
+    The line: id, route, status, items, queue and upstream ms, outcome, the caller's trace. Never a body, another
+    header or a query.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, *, clock: Callable[[], int] = time.monotonic_ns) -> None:
@@ -50,13 +55,14 @@ class RequestLog:
             await self._app(scope, receive, send)
             return
         request_id = _usable_id(header(scope, b"x-request-id"))
-        exchange = Exchange(request_id, self._metrics, self._clock, self._clock())
+        exchange = Exchange(request_id, self._metrics, self._clock, self._clock(), trace_of(scope["headers"]))
         scope[SCOPE_KEY] = exchange
         stamp = (b"x-request-id", exchange.request_id.encode())
 
         async def send_stamped(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), stamp]
+                timing = (b"server-timing", exchange.server_timing.encode())
+                message["headers"] = [*message.get("headers", ()), stamp, timing]
             await _unless_closed(send, message)
             if message["type"] == "http.response.start":
                 exchange.status = message["status"]
@@ -80,7 +86,10 @@ class RequestLog:
             logger.exception(
                 "request_id=%s: the gateway itself failed",
                 exchange.request_id,
-                extra={"request_id": exchange.request_id},
+                extra={
+                    "request_id": exchange.request_id,
+                    "trace_id": exchange.trace.trace_id if exchange.trace else None,
+                },
             )
             if exchange.status is None:
                 await refuse(scope, receive, send_stamped, our_failure(exchange.request_id))
@@ -165,11 +174,13 @@ class RequestEntry:
             f"items={_shown(exchange.items)} failed={_shown(exchange.failed)} "
             f"queue_ms={'-' if queue_ms is None else f'{queue_ms:.1f}'} "
             f"upstream_ms={'-' if upstream_ms is None else f'{upstream_ms:.1f}'} outcome={exchange.outcome}"
+            f"{f' trace_id={exchange.trace.trace_id}' if exchange.trace else ''}"
         )
 
     def fields(self) -> dict[str, str | int | float | None]:
         """The same as typed values; the times with more places."""
         exchange, scope = self._exchange, self._scope
+        trace = {"trace_id": exchange.trace.trace_id} if exchange.trace else {}
         return {
             "request_id": exchange.request_id,
             "method": scope["method"],
@@ -180,6 +191,7 @@ class RequestEntry:
             "queue_ms": _rounded(exchange.timings.queue_ms),
             "upstream_ms": _rounded(exchange.timings.upstream_ms),
             "outcome": exchange.outcome,
+            **trace,
         }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import ClassVar
 
 from fastapi import APIRouter, Request
@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vision_bench.errors import AcquireTimeout, HttpFailure, UpstreamError
 from vision_bench.gateway import examples
-from vision_bench.gateway.admission import Buffer, Pace, Room, Timings
+from vision_bench.gateway.admission import Buffer, Pace, Room
 from vision_bench.gateway.batch import BatchRun
 from vision_bench.gateway.exchange import (
     Refusal,
@@ -109,7 +109,7 @@ class _Exchange(Response):
             await refuse(scope, receive, send, refusal, body_unread=not upload.is_whole)
         except AcquireTimeout as problem:
             exchange.call_ended(timings)
-            await refuse(scope, receive, send, _timed_refusal(problem, timings), body_unread=True)
+            await refuse(scope, receive, send, refusal_of(problem), body_unread=True)
         finally:
             exchange.body_bytes = upload.size_bytes
 
@@ -143,12 +143,14 @@ class _Chat(_Exchange):
                 timings=timings,
                 content_type=header(scope, b"content-type") or "application/json",
                 authorization=self.authorization(scope),
+                trace=exchange.trace,
             ) as answer:
                 is_event_stream = answer.is_event_stream
                 if answer.status >= 400:
                     exchange.outcome = HttpFailure.outcome
-                headers = _answer_headers(answer, timings.queue_ms)
+                headers = _answer_headers(answer)
                 if not answer.is_whole:
+                    timings.upstream_ms = answer.elapsed_ms()  # for Server-Timing
                     if is_event_stream:
                         headers |= _UNBUFFERED
                     await send(start_message(answer.status, headers))
@@ -159,7 +161,7 @@ class _Chat(_Exchange):
                     async for chunk in answer.chunks():
                         await send({"type": "http.response.body", "body": chunk, "more_body": True})
         except UpstreamError as problem:
-            refusal = _timed_refusal(problem, timings)
+            refusal = refusal_of(problem)
             if not has_started:
                 raise refusal from problem
             exchange.outcome = refusal.type
@@ -241,20 +243,7 @@ class DirectRoutes:
         await self._app(scope, receive, send)
 
 
-def _answer_headers(answer: Answer, queue_ms: float | None) -> dict[str, str]:
+def _answer_headers(answer: Answer) -> dict[str, str]:
     given = {name: answer.headers.get(name) for name in _PASSED_HEADERS}
     # A value with other letters is left out: no server could write it down, and the caller would get nothing at all.
-    headers = {name: value for name, value in given.items() if value and value.isascii() and value.isprintable()}
-    return headers | {"Server-Timing": _server_timing(queue_ms, answer.elapsed_ms())}
-
-
-def _server_timing(queue_ms: float | None, upstream_ms: float | None) -> str:
-    """Only what happened: a call that got no permit has no upstream time."""
-    times: Mapping[str, float | None] = {"queue": queue_ms, "upstream": upstream_ms}
-    return ", ".join(f"{name};dur={ms:.1f}" for name, ms in times.items() if ms is not None)
-
-
-def _timed_refusal(problem: UpstreamError, timings: Timings) -> Refusal:
-    refusal = refusal_of(problem)
-    refusal.headers["Server-Timing"] = _server_timing(timings.queue_ms, timings.upstream_ms)
-    return refusal
+    return {name: value for name, value in given.items() if value and value.isascii() and value.isprintable()}

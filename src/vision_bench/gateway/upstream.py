@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from vision_bench.errors import BrokenStream, ConnectFailed, UpstreamError, UpstreamTimeout
 from vision_bench.gateway.admission import Timings
 from vision_bench.gateway.fleet import Fleet
+from vision_bench.gateway.trace import Trace
 from vision_bench.gateway.transport import Payload, TransportAnswer
 
 CHAT_PATH = "/chat/completions"
@@ -92,6 +93,7 @@ class VLLMClient:
         timings: Timings,
         content_type: str = "application/json",
         authorization: str | None = None,
+        trace: Trace | None = None,
     ) -> AsyncIterator[Answer]:
         """Wait for a permit, post ``body``, give the answer. The permit is held to the end of the block.
 
@@ -104,6 +106,7 @@ class VLLMClient:
             body: a chat body as the caller wrote it; it is not looked into.
             timings: ``queue_ms`` and ``upstream_ms`` are filled in, however the call ends.
             authorization: the caller's own header, sent on when no VLLM_API_KEY is set.
+            trace: the caller's; sent on as it is.
 
         Raises:
             AcquireTimeout, ConnectFailed, BrokenStream: see their makers.
@@ -113,6 +116,8 @@ class VLLMClient:
         headers = {"Content-Type": content_type, "X-Request-Id": request_id}
         if (sent_authorization := self._fleet.authorization(authorization)) is not None:
             headers["Authorization"] = sent_authorization
+        if trace is not None:
+            headers |= trace.headers
         began_ns = spent_ns = 0
         has_moved = is_given = False
 

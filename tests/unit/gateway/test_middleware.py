@@ -14,6 +14,8 @@ import httpx
 import pytest
 
 from vision_bench.gateway.application import create_app
+from vision_bench.gateway.logs import JsonFormatter
+from vision_bench.gateway.middleware import RequestEntry
 from vision_bench.gateway.settings import Settings
 
 SCOPE: dict[str, Any] = {"type": "http", "method": "GET", "headers": [], "query_string": b"", "http_version": "1.1"}
@@ -166,3 +168,54 @@ async def test_a_request_that_is_cancelled_when_the_grace_is_over_gets_its_answe
     assert sent[0]["status"] == 503
     assert (b"connection", b"close") in sent[0]["headers"]
     assert json.loads(sent[1]["body"])["error"]["type"] == "shutting_down"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/healthz"),
+        ("GET", "/metrics"),
+        ("GET", "/nope"),
+        ("GET", "/chat"),
+        ("POST", "/chat"),
+        ("POST", "/chat/batch"),
+        ("GET", "/docs"),
+        ("GET", "/docs-assets/swagger-ui.css"),
+        ("GET", "/docs-assets/nope"),
+        ("GET", "/openapi.json"),
+    ],
+)
+async def test_every_answer_has_its_times_once(method: str, path: str) -> None:
+    """Refusals, pages, files, our own 500: the total at least, in one header."""
+    async with calling() as client:
+        answer = await client.request(method, path)
+    (timing,) = answer.headers.get_list("server-timing")
+    assert re.fullmatch(r"(queue;dur=\d+\.\d, )?(upstream;dur=\d+\.\d, )?total;dur=\d+\.\d", timing)
+
+
+async def test_a_wrong_key_is_told_its_time_too() -> None:
+    """A refusal in front of the routes."""
+    async with calling(gateway_api_keys="k") as client:
+        answer = await client.post("/chat")
+    assert answer.status_code == 401
+    assert answer.headers["server-timing"].startswith("total;dur=")
+
+
+async def test_the_log_names_the_trace(caplog: pytest.LogCaptureFixture) -> None:
+    """A caller's trace id stands at the end of the line; an invalid one is not in the log."""
+    caplog.set_level(logging.INFO, "vision_bench")
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    async with calling() as client:
+        await client.get("/healthz", headers={"traceparent": parent})
+        await client.get("/healthz", headers={"traceparent": parent.replace("00-", "ff-")})
+        await client.post("/chat", content=b"{}", headers={"traceparent": parent})
+    first, second, third = [record for record in caplog.records if isinstance(record.msg, RequestEntry)]
+    assert first.getMessage().endswith("outcome=ok trace_id=0af7651916cd43dd8448eb211c80319c")
+    assert second.getMessage().endswith("outcome=ok")
+    assert [json.loads(JsonFormatter().format(one)).get("trace_id") for one in (first, second, third)] == [
+        "0af7651916cd43dd8448eb211c80319c",
+        None,
+        "0af7651916cd43dd8448eb211c80319c",
+    ]
+    (bug,) = [record for record in caplog.records if record.exc_info]
+    assert json.loads(JsonFormatter().format(bug))["trace_id"] == "0af7651916cd43dd8448eb211c80319c"
