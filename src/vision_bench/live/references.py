@@ -6,7 +6,6 @@ the frames that are held is in ``selection``.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ KINDS: tuple[AnchorKind, ...] = ("frame_index", "timestamp_ms", "offset_ms")
 DIRECTIONS: tuple[Direction, ...] = ("nearest", "forward", "backward")
 MAX_WAIT_MS = 60_000
 """The longest that a question may wait for a frame to come."""
+MAX_FPS = 1_000
 MAX_URL_LETTERS = 2_048
 
 _SCHEME = re.compile(r"(?:stream|ovs):", re.IGNORECASE)
@@ -203,8 +203,8 @@ def _wait(text: str) -> int:
 
 
 def _rate(text: str) -> float:
-    if not _DECIMAL.fullmatch(text) or not 0 < float(text) < math.inf:
-        raise ValueError("a number of frames a second above 0, such as 2.0")
+    if not _DECIMAL.fullmatch(text) or not 0 < float(text) <= MAX_FPS:
+        raise ValueError(f"a number of frames a second above 0 and up to {MAX_FPS}")
     return float(text)
 
 

@@ -104,7 +104,13 @@ class Ring:
         return cast(Frame, self._frames[self._head + index - self.first_index])
 
     def __iter__(self) -> Iterator[Frame]:
-        return (self[index] for index in range(self.first_index, self.next_index))
+        return iter(self.frames(self.first_index, self.next_index))
+
+    def frames(self, first: int, stop: int) -> list[Frame]:
+        """Those of the frames ``first`` to ``stop - 1`` that are held; none when the range is empty or turned round."""
+        first, stop = max(first, self.first_index), min(stop, self.next_index)
+        skip = self._head - self.first_index
+        return cast(list[Frame], self._frames[first + skip : stop + skip]) if first < stop else []
 
     @property
     def first_index(self) -> int:
