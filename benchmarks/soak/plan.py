@@ -24,7 +24,7 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 _KINDS = {"chat": 60, "stream": 19, "batch": 14, "refused": 5, "healthz": 2}
 _PLAIN = {name: 1 for name in faults.PLAIN if name not in faults.SILENT and name != "hold"} | {"ok": 16, "drip": 2}
 _STREAM = {name: 2 for name in faults.STREAM if name not in faults.SILENT} | {"stream": 14}
-_SILENT_SHARE = 0.008
+_SILENT_SHARE, _SILENT_STREAM_SHARE = 0.008, 0.02
 _SIZES = {SMALL_BYTES: 70, 20_000: 18, 200_000: 7, CLIP_BYTES: 5}
 _ITEM_SIZES = {SMALL_BYTES: 70, 20_000: 20, 200_000: 10}
 _PATHS = {"/chat": 3, "/v1/chat/completions": 1}
@@ -231,7 +231,7 @@ class _Author:
 
     def _call(self, marker: str, table: Mapping[str, faults.Outcomes], *, may_be_clip: bool = True) -> Call:
         silent = sorted(faults.SILENT & table.keys())
-        if self._draw.random() < _SILENT_SHARE:
+        if self._draw.random() < (_SILENT_STREAM_SHARE if table is faults.STREAM else _SILENT_SHARE):
             fault = self._draw.choice(silent)
         else:
             fault = _choose(self._draw, _STREAM if table is faults.STREAM else _PLAIN)

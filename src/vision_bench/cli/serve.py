@@ -23,4 +23,10 @@ def command(host: str, port: int, upstream: str | None, concurrency: int | None,
     from vision_bench.gateway.settings import load_settings
 
     settings = load_settings(vllm_base_url=upstream, vllm_concurrency=concurrency, gateway_log_format=log_format)
-    serve(create_app(settings), host=host, port=port, log_format=settings.gateway_log_format)
+    serve(
+        create_app(settings),
+        host=host,
+        port=port,
+        log_format=settings.gateway_log_format,
+        grace_seconds=settings.gateway_shutdown_grace_seconds,
+    )

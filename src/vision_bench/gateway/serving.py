@@ -16,9 +16,6 @@ from vision_bench.errors import OperatorError
 from vision_bench.gateway.logs import LogFormat, log_to
 from vision_bench.gateway.protocol import GuardedProtocol
 
-SHUTDOWN_GRACE_SECONDS = 30
-"""What running calls get to finish when the gateway is told to stop; then they are cancelled."""
-
 KEPT_BYTES = 64 * 1024 * 1024
 _LARGEST_FROM_HEAP_BYTES = 32 * 1024 * 1024  # glibc takes no greater one
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from glibc's malloc.h
@@ -52,8 +49,10 @@ class _Server(uvicorn.Server):
             super().handle_exit(sig, frame)
 
 
-def serve(app: FastAPI, *, host: str, port: int, log_format: LogFormat = "text") -> None:
-    """Serve until SIGINT or SIGTERM, then finish what runs. Port 0 takes a free one; uvicorn's log names it.
+def serve(app: FastAPI, *, host: str, port: int, log_format: LogFormat = "text", grace_seconds: float = 30.0) -> None:
+    """Serve until SIGINT or SIGTERM. Port 0 takes a free one; uvicorn's log names it.
+
+    Told to stop, it accepts no more and finishes what runs; what takes longer than ``grace_seconds`` is cancelled.
 
     Raises:
         OperatorError: the address cannot be had.
@@ -65,7 +64,7 @@ def serve(app: FastAPI, *, host: str, port: int, log_format: LogFormat = "text")
         port=port,
         access_log=False,
         http=GuardedProtocol,
-        timeout_graceful_shutdown=SHUTDOWN_GRACE_SECONDS,
+        timeout_graceful_shutdown=grace_seconds,  # type: ignore[arg-type]  # any number of seconds
     )
     log_to(sys.stderr, form=log_format)  # after uvicorn has set its own log up, which this may replace
     listener = _listen(host, port)

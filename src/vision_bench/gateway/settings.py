@@ -64,6 +64,9 @@ class Settings(BaseSettings):
     """A connection without a request, or with half a head of one. Longer than callers keep idle connections, so that
     they close them and never write into one that we just closed."""
 
+    gateway_shutdown_grace_seconds: Seconds = 30.0
+    """What runs gets this long to finish when the gateway is told to stop; then it is cancelled."""
+
     gateway_key_requests_per_minute: Annotated[int, Field(ge=1)] | None = None
     """Requests of one key of GATEWAY_API_KEYS; a batch counts its items. None: no limit."""
 

@@ -28,7 +28,7 @@ def test_the_defaults_are_loopback_and_8001(served: list[dict[str, Any]]) -> Non
     """Nobody else reaches it unless asked to; the log is for people."""
     done = CliRunner().invoke(command, ["--upstream", "http://x/v1"], standalone_mode=False)
     assert done.exception is None
-    assert served == [{"host": "127.0.0.1", "port": 8001, "log_format": "text"}]
+    assert served == [{"host": "127.0.0.1", "port": 8001, "log_format": "text", "grace_seconds": 30.0}]
 
 
 def test_options_win_over_the_environment(served: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +48,7 @@ def test_options_win_over_the_environment(served: list[dict[str, Any]], monkeypa
         "json",
     ]
     assert CliRunner().invoke(command, arguments, standalone_mode=False).exception is None
-    assert served == [{"host": "::1", "port": 0, "log_format": "json"}]
+    assert served == [{"host": "::1", "port": 0, "log_format": "json", "grace_seconds": 30.0}]
 
 
 def test_a_missing_address_is_an_operator_error(served: list[dict[str, Any]]) -> None:
