@@ -258,7 +258,14 @@ class GuardedProtocol(HttpToolsProtocol):
         ]
         lines = b"".join(b"%s: %s\r\n" % header for header in headers)
         self.transport.write(STATUS_LINE[refusal.status] + lines + b"\r\n" + refusal.body)
-        logger.warning("request_id=%s status=%d outcome=%s: %s", request_id, refusal.status, refusal.type, str(refusal))
+        logger.warning(
+            "request_id=%s status=%d outcome=%s: %s",
+            request_id,
+            refusal.status,
+            refusal.type,
+            str(refusal),
+            extra={"request_id": request_id},
+        )
         # Closed at once, with bytes unread, the caller would get a reset instead of the answer.
         if self.transport.can_write_eof():
             self.transport.write_eof()
