@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 
 @click.command("serve")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 opens it to all.")
 @click.option("--port", default=8001, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
-@click.option("--upstream", metavar="URL", help="vLLM's /v1 endpoint; wins over VLLM_BASE_URL.")
-@click.option("--concurrency", type=int, help="Calls to vLLM at once; wins over VLLM_CONCURRENCY.")
+@click.option("--upstream", metavar="URL", help="vLLM's /v1 endpoint, or several with commas; wins over VLLM_BASE_URL.")
+@click.option("--concurrency", type=int, help="Calls at once to each vLLM; wins over VLLM_CONCURRENCY.")
 @click.option(
     "--log-format", type=click.Choice(["text", "json"]), help="Form of the log on stderr; wins over GATEWAY_LOG_FORMAT."
 )
-def command(host: str, port: int, upstream: str | None, concurrency: int | None, log_format: str | None) -> None:
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Processes, each with permits.")
+def command(
+    *, host: str, port: int, upstream: str | None, concurrency: int | None, log_format: str | None, workers: int
+) -> None:
     """Run the gateway in front of vLLM.
 
     Settings come from the environment and from .env; docs/gateway.md lists them.
@@ -23,10 +28,15 @@ def command(host: str, port: int, upstream: str | None, concurrency: int | None,
     from vision_bench.gateway.settings import load_settings
 
     settings = load_settings(vllm_base_url=upstream, vllm_concurrency=concurrency, gateway_log_format=log_format)
-    serve(
-        create_app(settings),
-        host=host,
-        port=port,
-        log_format=settings.gateway_log_format,
-        grace_seconds=settings.gateway_shutdown_grace_seconds,
-    )
+    if workers == 1:
+        serve(
+            create_app(settings),
+            host=host,
+            port=port,
+            log_format=settings.gateway_log_format,
+            grace_seconds=settings.gateway_shutdown_grace_seconds,
+        )
+        return
+    from vision_bench.gateway.workers import serve_workers
+
+    serve_workers(partial(create_app, settings), settings, workers=workers, host=host, port=port)

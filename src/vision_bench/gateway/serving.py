@@ -7,6 +7,7 @@ import errno
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from types import FrameType
 
 import uvicorn
@@ -58,7 +59,17 @@ def serve(app: FastAPI, *, host: str, port: int, log_format: LogFormat = "text",
         OperatorError: the address cannot be had.
     """
     keep_freed_memory()
-    config = uvicorn.Config(
+    config = server_config(app, host=host, port=port, grace_seconds=grace_seconds)
+    log_to(sys.stderr, form=log_format)  # after uvicorn has set its own log up, which this may replace
+    listener = listen(host, port)
+    _Server(config).run(sockets=[listener])
+
+
+def server_config(
+    app: FastAPI | Callable[[], FastAPI], *, host: str, port: int, grace_seconds: float
+) -> uvicorn.Config:
+    """uvicorn's, as the gateway needs it."""
+    return uvicorn.Config(
         app,
         host=host,
         port=port,
@@ -66,12 +77,14 @@ def serve(app: FastAPI, *, host: str, port: int, log_format: LogFormat = "text",
         http=GuardedProtocol,
         timeout_graceful_shutdown=grace_seconds,  # type: ignore[arg-type]  # any number of seconds
     )
-    log_to(sys.stderr, form=log_format)  # after uvicorn has set its own log up, which this may replace
-    listener = _listen(host, port)
-    _Server(config).run(sockets=[listener])
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens.
+
+    Raises:
+        OperatorError: the address cannot be had.
+    """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
         return socket.create_server((host, port), family=family, backlog=2048)

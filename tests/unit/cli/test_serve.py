@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from click.testing import CliRunner
 
 from vision_bench.cli.serve import command
 from vision_bench.errors import InvalidSettings
-from vision_bench.gateway import serving
+from vision_bench.gateway import serving, workers
 
 
 @pytest.fixture
@@ -55,4 +56,27 @@ def test_a_missing_address_is_an_operator_error(served: list[dict[str, Any]]) ->
     """main() prints it in one line and ends with 4."""
     done = CliRunner().invoke(command, [], standalone_mode=False)
     assert isinstance(done.exception, InvalidSettings)
+    assert not served
+
+
+def test_several_workers_get_the_settings_of_the_command_line(
+    served: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What makes the application in each of them travels there by pickle, keys and all."""
+    calls: list[tuple[Any, dict[str, Any]]] = []
+    monkeypatch.setattr(workers, "serve_workers", lambda make, _settings, **options: calls.append((make, options)))
+    monkeypatch.setenv("GATEWAY_API_KEYS", "one,two")
+    arguments = ["--upstream", "http://x/v1,http://y/v1", "--concurrency", "3", "--workers", "2"]
+    assert CliRunner().invoke(command, arguments, standalone_mode=False).exception is None
+    ((make, options),) = calls
+    assert (options, served) == ({"workers": 2, "host": "127.0.0.1", "port": 8001}, [])
+    (settings,) = pickle.loads(pickle.dumps(make)).args  # noqa: S301 (our own)
+    assert (settings.upstream_urls, settings.vllm_concurrency) == (("http://x/v1", "http://y/v1"), 3)
+    assert [key.get_secret_value() for key in settings.gateway_api_keys] == ["one", "two"]
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "x"])
+def test_a_number_of_workers_that_is_none_is_a_usage_error(count: str, served: list[dict[str, Any]]) -> None:
+    """Exit 2, nothing served."""
+    assert CliRunner().invoke(command, ["--upstream", "http://x/v1", "--workers", count]).exit_code == 2
     assert not served
