@@ -9,9 +9,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from vision_bench.bench.realtime.records import ChunkArrival, SentEvent, media_chunks, milliseconds_between
-from vision_bench.stats import Summary, summarise
+
+Known = TypeVar("Known")
 
 PIPELINE_CHUNKS = 3
 """Chunks from the last one received to the first that an event can change (docs/realtime.md)."""
@@ -46,10 +48,11 @@ class InteractionSummary:
     """Of the acked ones; None without any."""
     acked_too_late: int
     """Those of ``acked_never_started`` with fewer chunks left than the pipeline is deep: the sender's doing."""
-    ack_ms: Summary
-    first_affected_ms: Summary
-    first_affected_chunks: Summary
-    completed_ms: Summary
+    ack_ms: tuple[float, ...]
+    """Of those that have it, as are the three below; in no order that means anything."""
+    first_affected_ms: tuple[float, ...]
+    first_affected_chunks: tuple[int, ...]
+    completed_ms: tuple[float, ...]
 
 
 def interaction_times(event: SentEvent, arrivals: Sequence[ChunkArrival]) -> InteractionTimes:
@@ -103,10 +106,10 @@ def summarise_interactions(
         acked_never_started=len(lost),
         acked_never_started_rate=len(lost) / len(acked) if acked else None,
         acked_too_late=sum(one.chunks_left < pipeline_chunks for one in lost),
-        ack_ms=summarise(_known(one.ack_ms for one in times)),
-        first_affected_ms=summarise(_known(one.first_affected_ms for one in times)),
-        first_affected_chunks=summarise(_known(one.first_affected_chunks for one in times)),
-        completed_ms=summarise(_known(one.completed_ms for one in times)),
+        ack_ms=_known(one.ack_ms for one in times),
+        first_affected_ms=_known(one.first_affected_ms for one in times),
+        first_affected_chunks=_known(one.first_affected_chunks for one in times),
+        completed_ms=_known(one.completed_ms for one in times),
     )
 
 
@@ -114,5 +117,5 @@ def _first_listing(event_id: str, listings: Sequence[Sequence[str]]) -> int | No
     return next((place for place, ids in enumerate(listings) if event_id in ids), None)
 
 
-def _known(values: Iterable[float | None]) -> list[float]:
-    return [value for value in values if value is not None]
+def _known(values: Iterable[Known | None]) -> tuple[Known, ...]:
+    return tuple(value for value in values if value is not None)

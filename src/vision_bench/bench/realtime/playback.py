@@ -15,7 +15,6 @@ from itertools import pairwise
 
 from vision_bench.bench.realtime.metrics import ChunkRecord
 from vision_bench.bench.realtime.records import NS_PER_MS, NS_PER_SECOND
-from vision_bench.stats import Summary, summarise
 
 FREEZE_FACTOR = 3.0
 FREEZE_INCREASE_MS = 150.0
@@ -85,7 +84,13 @@ class ContinuousPlay:
     """Sessions in the average."""
     sessions_not_played: int
     """Measured sessions that never filled the buffer; they have no ratio and are not in the average."""
-    ratio: Summary
+    ratios: tuple[float, ...]
+    """One a session in the average."""
+
+    @property
+    def mean(self) -> float | None:
+        """The average; None of no session."""
+        return math.fsum(self.ratios) / len(self.ratios) if self.ratios else None
 
 
 def play_frames(decodable_ns: Sequence[int], *, fps: float, start_ns: int) -> FramePlayback:
@@ -206,5 +211,5 @@ def continuous_play(sessions: Sequence[Sequence[ChunkRecord]], *, fps: float, bu
         ValueError: a rate that is not above 0, or a buffer below 1.
     """
     ratios = [continuous_play_ratio(records, fps=fps, buffer_chunks=buffer_chunks) for records in sessions]
-    played = [ratio for ratio in ratios if ratio is not None]
-    return ContinuousPlay(len(played), len(ratios) - len(played), summarise(played))
+    played = tuple(ratio for ratio in ratios if ratio is not None)
+    return ContinuousPlay(len(played), len(ratios) - len(played), played)

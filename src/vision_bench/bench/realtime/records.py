@@ -79,6 +79,33 @@ class SessionTimes:
     """The session was over for whatever reason: done, error, closed."""
 
 
+@dataclass(frozen=True, slots=True)
+class SessionObservation:
+    """Everything that was seen of one session."""
+
+    times: SessionTimes
+    arrivals: tuple[ChunkArrival, ...] = ()
+    """Binary frames in order of arrival."""
+    events: tuple[SentEvent, ...] = ()
+    frames: tuple[FrameTime, ...] | None = None
+    """Pictures in order of decoding; None where the stream was not decoded."""
+    outcome: str = "ok"
+    """``ok`` when it came to the end that was meant for it, else the one word for what went wrong."""
+    is_warmup: bool = False
+
+    @property
+    def decodable_ns(self) -> list[int]:
+        """When each picture could be decoded: as decoded, else as announced."""
+        if self.frames is None:
+            return decodable_times_ns(self.arrivals)
+        return [frame.decodable_ns for frame in self.frames]
+
+    @property
+    def records(self) -> list[ChunkRecord]:
+        """The published metrics' records."""
+        return chunk_records(self.arrivals, start_sent_ns=self.times.start_sent_ns)
+
+
 def media_chunks(arrivals: Sequence[ChunkArrival]) -> list[ChunkArrival]:
     """The arrivals that are chunks of the rollout, as they came."""
     return [arrival for arrival in arrivals if not arrival.is_trailer]

@@ -13,7 +13,7 @@ from vision_bench.bench.realtime.records import (
     media_chunks,
     milliseconds_between,
 )
-from vision_bench.stats import Summary, percentile, summarise
+from vision_bench.stats import percentile
 
 _NEVER_NS = 2**63
 
@@ -37,7 +37,7 @@ class ColdWarm:
     """The first session after the server started, and those after it."""
 
     cold_ttfc_ms: float | None
-    warm_ttfc_ms: Summary
+    warm_ttfc_ms: tuple[float, ...]
     cold_penalty_ms: float | None
     """Cold minus the warm median."""
 
@@ -47,7 +47,7 @@ class Recovery:
     """The session after one whose client went away without a word."""
 
     next_ttfc_ms: float | None
-    undisturbed_ttfc_ms: Summary
+    undisturbed_ttfc_ms: tuple[float, ...]
     ghost_penalty_ms: float | None
     """What the one that left cost the next: its TTFC minus the undisturbed median."""
     drop_to_first_chunk_ms: float | None
@@ -72,22 +72,34 @@ def startup(
     Raises:
         ValueError: a buffer below 1.
     """
-    if buffer_chunks < 1:
-        raise ValueError(f"buffer_chunks is {buffer_chunks}; playback starts with at least 1 chunk.")
     zero_ns = times.start_sent_ns
     chunks = media_chunks(arrivals)
     pictures = decodable_times_ns(arrivals) if decodable_ns is None else decodable_ns
-    filled_ns = chunks[buffer_chunks - 1].arrival_ns if buffer_chunks <= len(chunks) else None
-    picture_ns = pictures[0] if pictures else None
-    starts_ns = None if filled_ns is None or picture_ns is None else max(filled_ns, picture_ns)
+    starts_ns = playback_start_ns(arrivals, pictures, buffer_chunks=buffer_chunks)
     return Startup(
         connect_ms=milliseconds_between(times.connect_ns, times.connected_ns),
         video_start_ms=milliseconds_between(zero_ns, times.video_start_ns),
         first_byte_ms=milliseconds_between(zero_ns, times.first_byte_ns),
         ttfc_ms=milliseconds_between(zero_ns, chunks[0].arrival_ns if chunks else None),
-        first_decodable_frame_ms=milliseconds_between(zero_ns, picture_ns),
+        first_decodable_frame_ms=milliseconds_between(zero_ns, pictures[0] if pictures else None),
         playback_start_ms=milliseconds_between(zero_ns, starts_ns),
     )
+
+
+def playback_start_ns(
+    arrivals: Sequence[ChunkArrival], decodable_ns: Sequence[int], *, buffer_chunks: int = 1
+) -> int | None:
+    """When playback starts: the buffer is full and there is a picture to show. None when that never was.
+
+    Raises:
+        ValueError: a buffer below 1.
+    """
+    if buffer_chunks < 1:
+        raise ValueError(f"buffer_chunks is {buffer_chunks}; playback starts with at least 1 chunk.")
+    chunks = media_chunks(arrivals)
+    if buffer_chunks > len(chunks) or not decodable_ns:
+        return None
+    return max(chunks[buffer_chunks - 1].arrival_ns, decodable_ns[0])
 
 
 def stop_to_done_ms(times: SessionTimes) -> float | None:
@@ -102,8 +114,8 @@ def cold_and_warm(ttfcs_ms: Sequence[float | None]) -> ColdWarm:
         ttfcs_ms: one a session, in the order in which they ran one after another; None for one without a chunk.
     """
     cold_ms = ttfcs_ms[0] if ttfcs_ms else None
-    warm_ms = [value for value in ttfcs_ms[1:] if value is not None]
-    return ColdWarm(cold_ms, summarise(warm_ms), _above_median(cold_ms, warm_ms))
+    warm_ms = tuple(value for value in ttfcs_ms[1:] if value is not None)
+    return ColdWarm(cold_ms, warm_ms, _above_median(cold_ms, warm_ms))
 
 
 def recovery(
@@ -126,7 +138,7 @@ def recovery(
     ttfc_ms = milliseconds_between(next_times.start_sent_ns, first_ns)
     return Recovery(
         next_ttfc_ms=ttfc_ms,
-        undisturbed_ttfc_ms=summarise(undisturbed_ttfcs_ms),
+        undisturbed_ttfc_ms=tuple(undisturbed_ttfcs_ms),
         ghost_penalty_ms=_above_median(ttfc_ms, undisturbed_ttfcs_ms),
         drop_to_first_chunk_ms=milliseconds_between(dropped_ns, first_ns),
     )

@@ -131,7 +131,8 @@ def test_a_chunk_that_comes_when_it_is_due_is_ready() -> None:
 def test_continuous_play_weighs_sessions_alike_and_counts_those_that_never_played() -> None:
     """Ratios 1.0 and 0.5 are 0.75 whatever their lengths; a session without chunks has none and is counted."""
     combined = continuous_play([records(1000), records(1000, 9000), []], fps=16)
-    assert (combined.sessions, combined.sessions_not_played, combined.ratio.mean) == (2, 1, 0.75)
+    assert (combined.sessions, combined.sessions_not_played, combined.mean) == (2, 1, 0.75)
+    assert continuous_play([], fps=16).mean is None
 
 
 @pytest.mark.parametrize("fps", [0, -1, float("nan")])
