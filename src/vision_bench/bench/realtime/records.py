@@ -84,6 +84,8 @@ class SessionObservation:
     """Everything that was seen of one session."""
 
     times: SessionTimes
+    request_id: str | None = None
+    """As ``video.start`` gave it; None when that never came."""
     arrivals: tuple[ChunkArrival, ...] = ()
     """Binary frames in order of arrival."""
     events: tuple[SentEvent, ...] = ()

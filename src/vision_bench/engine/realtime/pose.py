@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vision_bench.wire.realtime.camera import NO_MOVE, NO_TURN, CameraCommand, Quaternion, Vector
+from vision_bench.wire.realtime.rollout import TEMPORAL_COMPRESSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,25 @@ def between(start: Pose, end: Pose, share: float) -> Pose:
     """The pose that lies ``share`` of the way from one to the other: a straight line, and the shorter turn."""
     x, y, z = (a + (b - a) * share for a, b in zip(start.position, end.position, strict=True))
     return Pose((x, y, z), _slerp(start.rotation, end.rotation, share))
+
+
+def picture_poses(before: Pose, latent: Sequence[Pose], *, is_first_chunk: bool) -> list[Pose]:
+    """The camera at each picture of a chunk: 9 of the first, 12 of every other.
+
+    Args:
+        before: the last latent frame's pose of the chunk before; unused in the first chunk.
+        latent: (3,) the chunk's poses, one a latent frame.
+        is_first_chunk: its first latent frame is a single picture.
+    """
+    poses: list[Pose] = []
+    for index, pose in enumerate(latent):
+        if is_first_chunk and index == 0:
+            poses.append(pose)
+        else:
+            steps = range(1, TEMPORAL_COMPRESSION + 1)
+            poses += [between(before, pose, step / TEMPORAL_COMPRESSION) for step in steps]
+        before = pose
+    return poses
 
 
 def rotate(turn: Quaternion, vector: Vector) -> Vector:

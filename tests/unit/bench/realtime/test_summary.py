@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -85,7 +86,7 @@ def test_no_session_at_all_is_no_number() -> None:
 def test_warm_up_sessions_are_counted_and_left_out() -> None:
     """But the queue saw them, and a fresh server's first one is the cold one."""
     warmup = steady(700, chunks=10, ttfc_ms=9000)
-    warmup = SessionObservation(warmup.times, warmup.arrivals, is_warmup=True)
+    warmup = replace(warmup, is_warmup=True)
     measured = steady(700, chunks=10, start_ms=100, ttfc_ms=20_000)
     fresh = Basis(fps=16, width=832, height=480, server_was_fresh=True)
     found = summary(warmup, measured, basis=fresh)
@@ -131,7 +132,7 @@ def test_drift_is_counted_by_what_its_interval_shows() -> None:
 
 def test_a_stopped_session_tells_how_long_done_took() -> None:
     """From stop to done."""
-    stopped = SessionObservation(times(0, stop_sent=2000, done=2040, ended=2041), tuple(arrivals(1000, 1700)))
+    stopped = session(1000, 1700, times=times(0, stop_sent=2000, done=2040, ended=2041))
     assert summary(stopped)["stop_to_done_ms"]["mean"] == 40.0
 
 

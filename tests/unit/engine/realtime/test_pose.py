@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from vision_bench.engine.realtime.pose import ORIGIN, Pose, between, moved, rotate
+from vision_bench.engine.realtime.pose import ORIGIN, Pose, between, moved, picture_poses, rotate
 from vision_bench.wire.realtime.camera import CameraCommand, command_for_keys
 
 HALF = math.sqrt(0.5)
@@ -50,3 +50,12 @@ def test_the_same_turn_written_with_the_other_sign_is_no_way_round() -> None:
     """q and -q are one turn: nothing moves between them."""
     other = Pose(rotation=(0.0, 0.0, 0.0, -1.0))
     assert rotate(between(ORIGIN, other, 0.5).rotation, (0.0, 0.0, 1.0)) == pytest.approx((0, 0, 1))
+
+
+def test_pictures_lie_between_latent_frames() -> None:
+    """The first chunk is its first picture and then quarters of the way; later ones go on from where it stood."""
+    latent = [Pose((float(place), 0.0, 0.0)) for place in (4, 8, 12)]
+    later = [pose.position[0] for pose in picture_poses(ORIGIN, latent, is_first_chunk=False)]
+    assert later == [float(place) for place in range(1, 13)]
+    first = [pose.position[0] for pose in picture_poses(ORIGIN, latent, is_first_chunk=True)]
+    assert first == [float(place) for place in range(4, 13)]
