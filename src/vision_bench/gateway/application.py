@@ -18,6 +18,7 @@ from vision_bench.gateway.exchange import Refusal, exchange_of
 from vision_bench.gateway.exposition import Exposition, GatewayCollector
 from vision_bench.gateway.fleet import Fleet
 from vision_bench.gateway.keys import ApiKeys
+from vision_bench.gateway.media_policy import MediaPolicy
 from vision_bench.gateway.metrics import Metrics
 from vision_bench.gateway.middleware import RequestLog, our_failure
 from vision_bench.gateway.openai_routes import router as openai_router
@@ -98,6 +99,7 @@ def _lifespan(
         patience_seconds = settings.vllm_acquire_timeout_seconds
         async with AsyncExitStack() as opened:
             app.state.settings = settings
+            app.state.media_policy = MediaPolicy.of(settings)
             app.state.admission = Admission(
                 settings.vllm_concurrency,
                 upstreams=len(settings.upstream_urls),

@@ -29,6 +29,7 @@ from vision_bench.gateway.exchange import (
 )
 from vision_bench.gateway.items import ItemReader
 from vision_bench.gateway.keys import allowance_of
+from vision_bench.gateway.media_policy import MediaPolicy
 from vision_bench.gateway.settings import Settings
 from vision_bench.gateway.upload import Upload, declared_bytes
 from vision_bench.gateway.upstream import Answer, VLLMClient
@@ -88,6 +89,7 @@ class _Exchange(Response):
         self._client: VLLMClient = state.vllm
         self._buffer: Buffer = state.buffer
         self._pace: Pace = state.pace
+        self._policy: MediaPolicy | None = state.media_policy
         self.background = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -126,6 +128,9 @@ class _Chat(_Exchange):
     async def answer(self, upload: Upload, room: Room, scope: Scope, receive: Receive, send: Send) -> None:
         # The pieces are not joined: a clip is copied once less.
         body = [piece async for piece in upload.pieces()]
+        if self._policy is not None:
+            body = [b"".join(body)]
+            self._policy.check(body[0])
         exchange_of(scope).is_read = True
         room.shrink(upload.size_bytes)
         await unless_client_leaves(receive, self._pass_on(body, scope, send))
@@ -194,6 +199,8 @@ class _Batch(_Exchange):
                 for item in reader.feed(piece):
                     if allowance is not None and run.count:
                         allowance.take_for_batch()
+                    if self._policy is not None:
+                        self._policy.check(bytes(item.body), place=f"items[{run.count}].body.")
                     run.start(item).add_done_callback(_gives_back(room, len(memoryview(item.body))))
             count = reader.close()
             exchange.is_read = True

@@ -9,6 +9,7 @@ from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_vali
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from vision_bench.errors import InvalidSettings
+from vision_bench.gateway.media_hosts import HostList
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -71,14 +72,14 @@ class Settings(BaseSettings):
     """Requests of one key of GATEWAY_API_KEYS; a batch counts its items. None: no limit."""
 
     gateway_media_domains: Annotated[tuple[str, ...], NoDecode] | None = None
-    """Hosts that media URLs in a body may name, separated by commas; ``none`` allows no remote URL. None, not set:
-    bodies are not looked into."""
+    """Hosts that media URLs in a body may name, separated by commas (``.example.org``: all below it); ``none``: no
+    remote URL. None, not set: bodies are not looked into, unless one of the next two is set; then no remote URL."""
 
     gateway_max_fps: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """The most frames a second that a body may ask for. None: bodies are not looked into."""
+    """The most frames a second that a body may ask for. None: any number."""
 
     gateway_max_num_frames: Annotated[int, Field(ge=1)] | None = None
-    """The most frames that a body may ask for. None: bodies are not looked into."""
+    """The most frames that a body may ask for. None: any number."""
 
     gateway_log_format: Literal["text", "json"] = "text"
     """One line a request: for people, or an object for a log store."""
@@ -129,7 +130,15 @@ class Settings(BaseSettings):
         if not isinstance(value, str):
             return value
         names = tuple(name.strip().lower().rstrip(".") for name in value.split(",") if name.strip())
+        if not names:
+            raise ValueError("is set but names no host; write none to allow no remote URL, or unset it")
         return () if names == ("none",) else names
+
+    @field_validator("gateway_media_domains")
+    @classmethod
+    def _hosts(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        HostList(value or ())  # says what is wrong with an entry
+        return value
 
     @model_validator(mode="after")
     def _limit_of_something(self) -> Self:
