@@ -47,3 +47,14 @@ def test_the_readme_is_short_and_starts_with_the_two_commands() -> None:
     first = re.search(r"```sh\n(.*?)```", text, re.DOTALL)
     assert first is not None
     assert [line.split("#")[0].strip() for line in first[1].splitlines()] == ["make demo", "make test"]
+
+
+def test_the_tests_that_the_threat_model_names_exist() -> None:
+    """Each `unit/...py` in docs/security.md; a bare `test_...py` stands behind one of its folder."""
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:unit|integration|property)/[\w/]+\.py|test_\w+\.py)`", text)
+    assert len(named) > 20
+    folder = ""
+    for name in named:
+        folder = name.rpartition("/")[0] or folder
+        assert (ROOT / "tests" / folder / name.rpartition("/")[2]).is_file(), name

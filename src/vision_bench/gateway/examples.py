@@ -63,6 +63,16 @@ def _error(
 _TOO_LARGE = _error(413, "too_large", "The body is over GATEWAY_MAX_BODY_BYTES", "the body is 600000000 bytes, ...")
 _NO_KEY = _error(401, "unauthorized", "GATEWAY_API_KEYS is set and no key was sent", "send Authorization: Bearer ...")
 
+_UPLOAD: OpenApi = {
+    **_error(
+        408, "upload_timeout", "The body stands still, or takes too long", "no byte of the body came for 30 s ..."
+    ),
+    **_error(
+        429, "rate_limited", "The key has used up its requests a minute; see Retry-After", "this key has used ..."
+    ),
+    **_error(431, "headers_too_large", "The head is over GATEWAY_MAX_HEADER_BYTES", "the head of the request is ..."),
+}
+
 HEALTHZ: OpenApi = {200: {"description": "Up", "content": {"application/json": {"example": {"ok": True}}}}}
 
 _SERVER = {
@@ -104,7 +114,15 @@ CHAT: OpenApi = {
             },
         },
     },
+    **_error(
+        400,
+        "media_not_allowed",
+        "Media rules are set and the body breaks one",
+        "messages[0].content[0].video_url.url: the host 'example.org' is not in GATEWAY_MEDIA_DOMAINS",
+        "messages[0].content[0].video_url.url",
+    ),
     **_NO_KEY,
+    **_UPLOAD,
     **_TOO_LARGE,
     **_error(502, "connect_failed", "vLLM cannot be reached, or broke off", "vLLM cannot be reached at ..."),
     **_error(
@@ -178,6 +196,7 @@ BATCH: OpenApi = {
     },
     **_error(400, "invalid_request", "A malformed body", "items[1].id: is missing", "items[1].id"),
     **_NO_KEY,
+    **_UPLOAD,
     **_error(413, "too_many_items", "Over MAX_BATCH_ITEMS or GATEWAY_MAX_BODY_BYTES", "129 items, ...", "items"),
 }
 

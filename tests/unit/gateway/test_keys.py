@@ -160,3 +160,21 @@ async def test_a_websocket_needs_a_key_too() -> None:
     assert (reached, sent) == ([], [{"type": "websocket.close", "code": 1008}])
     await door(scope | {"headers": [(b"authorization", b"Bearer k")]}, None, send)  # type: ignore[arg-type]
     assert reached == ["websocket"]
+
+
+async def test_a_key_is_shown_nowhere(caplog: pytest.LogCaptureFixture) -> None:
+    """Not in a log line, page, metric or error, whether it was right, used up or nearly right."""
+    caplog.set_level("DEBUG")
+    told: list[str] = []
+    settings = {"gateway_api_keys": "sk-secret-1", "gateway_key_requests_per_minute": 4, "vllm_api_key": "sk-secret-2"}
+    async with calling(**settings) as client:
+        for key in ("sk-secret-1", "sk-secret-3"):
+            for path in ("/healthz", "/readyz", "/docs", "/openapi.json", "/metrics", "/nope", "/v1/models"):
+                answer = await client.get(path, headers={"Authorization": f"Bearer {key}"})
+                told += [answer.text, str(answer.headers)]
+        for _ in range(3):
+            answer = await client.post("/chat/batch", content=b"{}", headers={"Authorization": "Bearer sk-secret-1"})
+            told += [answer.text, str(answer.headers)]
+        assert answer.status_code == 429
+    assert len(caplog.messages) > 10
+    assert "sk-secret" not in "".join(told) + caplog.text
