@@ -218,6 +218,8 @@ def request_bytes(ask: Ask) -> bytes:
 
 async def send(writer: asyncio.StreamWriter, ask: Ask) -> None:
     """Send the whole request."""
+    if writer.is_closing():  # uvloop would say so with a RuntimeError
+        raise ConnectionResetError
     writer.write(request_bytes(ask))
     await writer.drain()
 
