@@ -174,14 +174,15 @@ class Ring:
         self._wake()
 
     def recent_fps(self, now_ns: int) -> float | None:
-        """Frames a second over the last five seconds, or since the first frame; None before that is any time at all.
+        """Frames a second over the last five seconds, or since the first frame; None while one frame is all there was.
 
         Refused frames do not count. A stream that stands still comes down to 0.0 within five seconds.
         """
         if not self._arrivals_ns:
             return None
         from_ns = max(now_ns - RECENT_NS, self._arrivals_ns[0])
-        if now_ns <= from_ns:
+        is_one_frame = len(self._arrivals_ns) == 1 and from_ns == self._arrivals_ns[0]
+        if now_ns <= from_ns or is_one_frame:
             return None
         return sum(1 for at_ns in self._arrivals_ns if from_ns < at_ns <= now_ns) / ((now_ns - from_ns) / 1e9)
 

@@ -122,9 +122,12 @@ def test_the_rate_counts_the_last_five_seconds() -> None:
 
 
 def test_the_rate_of_a_young_stream_counts_from_its_first_frame() -> None:
-    """Eleven frames in one second are ten intervals; one frame alone is no rate."""
+    """Eleven frames in one second are ten intervals; one frame alone is no rate until five seconds have passed."""
     assert filled(11).recent_fps(START_NS + SECOND) == pytest.approx(10.0)
     assert filled(1).recent_fps(START_NS) is None
+    assert filled(1).recent_fps(START_NS + SECOND) is None
+    assert filled(1).recent_fps(START_NS + 6 * SECOND) == 0.0
+    assert filled(2, every_ms=0.0001).recent_fps(START_NS) is None
 
 
 def test_a_fast_stream_is_not_counted_short() -> None:
