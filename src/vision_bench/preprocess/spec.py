@@ -1,0 +1,244 @@
+"""What a checkpoint's own file says about frames: sizes, limits, normalisation. Nothing here is a default of ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from vision_bench.errors import InvalidSettings
+from vision_bench.preprocess.geometry import (
+    Grid,
+    Size,
+    capped_clip_limit,
+    capped_frame_limit,
+    clip_target,
+    frame_target,
+    patch_grid,
+)
+
+BICUBIC = 3
+"""Pillow's number for the one filter that these processors are published with."""
+
+IMAGE_PROCESSORS = ("Qwen2VLImageProcessor", "Qwen2VLImageProcessorFast")
+VIDEO_PROCESSORS = {"Qwen2VLVideoProcessor": 128_000, "Qwen3VLVideoProcessor": 768}
+"""Stock classes, and the ``max_video_tokens`` each of them takes where the file names none (transformers 5.19)."""
+
+LIMITS_OF_A_CLIP = ("Qwen3VLVideoProcessor",)
+"""Classes whose limits are pixels times frames. The others' are pixels of one frame."""
+
+IMAGE_FILES = ("processor_config.json", "preprocessor_config.json")
+VIDEO_FILES = ("processor_config.json", "video_preprocessor_config.json", "preprocessor_config.json")
+"""Where transformers looks in a checkpoint's folder, in its order; the first is used only if it has a part for it."""
+
+Config = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What images and videos have in common."""
+
+    processor: str
+    """The stock class whose output is meant."""
+    patch_size: int
+    """Pixels a side."""
+    temporal_patch_size: int
+    """Frames in a tubelet."""
+    merge_size: int
+    """Patches a side of one token."""
+    min_pixels: int
+    max_pixels: int
+    mean: tuple[float, float, float]
+    """Of the values divided by 255."""
+    std: tuple[float, float, float]
+    rescale_factor: float
+
+    @property
+    def factor(self) -> int:
+        """Pixels a side of one token."""
+        return self.patch_size * self.merge_size
+
+    @property
+    def patch_values(self) -> int:
+        """Columns of ``pixel_values``: channel, frame, row, column of one patch."""
+        return 3 * self.temporal_patch_size * self.patch_size**2
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSpec(Spec):
+    """How one image becomes patches."""
+
+    @classmethod
+    def from_config(cls, config: str | Path | Config, *, processor: str | None = None) -> Self:
+        """Read a checkpoint's folder, its ``preprocessor_config.json``, or what is in it.
+
+        Args:
+            config: a folder, a file, or the parsed file.
+            processor: the stock class, where the file does not name it (``image_processor_type``).
+
+        Raises:
+            InvalidSettings: a missing or unusable file or setting, or a processor that is not one of these.
+        """
+        found = _read(config, IMAGE_FILES, "image_processor")
+        name = _name(found, "image_processor_type", processor, IMAGE_PROCESSORS)
+        return cls(**_common(found, name))
+
+    def target(self, size: Size) -> Size:
+        """The size that an image of ``size`` is given."""
+        return frame_target(size, factor=self.factor, min_pixels=self.min_pixels, max_pixels=self.max_pixels)
+
+    def grid(self, size: Size) -> Grid:
+        """The patches of an image of ``size``."""
+        return patch_grid(
+            1, self.target(size), patch_size=self.patch_size, temporal_patch_size=self.temporal_patch_size
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VideoSpec(Spec):
+    """How a clip, its frames already chosen, becomes patches."""
+
+    cap_pixels_per_frame: bool
+    """False where the file says nothing, as in transformers before 5.22, which changes what is meant by nothing."""
+    max_video_tokens: int
+
+    @classmethod
+    def from_config(cls, config: str | Path | Config, *, processor: str | None = None) -> Self:
+        """Read a checkpoint's folder, its ``video_preprocessor_config.json``, or what is in it.
+
+        Args:
+            config: a folder, a file, or the parsed file.
+            processor: the stock class, where the file does not name it (``video_processor_type``).
+
+        Raises:
+            InvalidSettings: a missing or unusable file or setting, or a processor that is not one of these.
+        """
+        found = _read(config, VIDEO_FILES, "video_processor")
+        name = _name(found, "video_processor_type", processor, tuple(VIDEO_PROCESSORS))
+        return cls(
+            **_common(found, name),
+            cap_pixels_per_frame=bool(found.get("cap_pixels_per_frame")),
+            max_video_tokens=_positive(found, "max_video_tokens", VIDEO_PROCESSORS[name]),
+        )
+
+    def target(self, frames: int, size: Size) -> Size:
+        """The size that each of ``frames`` frames of ``size`` is given."""
+        limits, tokens = (self.min_pixels, self.max_pixels), self.max_video_tokens
+        if self.processor in LIMITS_OF_A_CLIP:
+            most = self.max_pixels
+            if self.cap_pixels_per_frame and frames:
+                most = capped_clip_limit(frames, factor=self.factor, limits=limits, tokens=tokens)
+            return clip_target(
+                frames,
+                size,
+                factor=self.factor,
+                temporal_factor=self.temporal_patch_size,
+                min_pixels=self.min_pixels,
+                max_pixels=most,
+            )
+        most = self.max_pixels
+        if self.cap_pixels_per_frame and frames:
+            most = capped_frame_limit(
+                frames, factor=self.factor, temporal_factor=self.temporal_patch_size, limits=limits, tokens=tokens
+            )
+        return frame_target(size, factor=self.factor, min_pixels=self.min_pixels, max_pixels=most)
+
+    def grid(self, frames: int, size: Size) -> Grid:
+        """The patches of a clip of ``frames`` frames of ``size``."""
+        return patch_grid(
+            frames,
+            self.target(frames, size),
+            patch_size=self.patch_size,
+            temporal_patch_size=self.temporal_patch_size,
+        )
+
+
+def _read(config: str | Path | Config, names: tuple[str, ...], part: str) -> Config:
+    """The settings in a folder, a file or a mapping; those of one part where a file holds several."""
+    if isinstance(config, Mapping):
+        inner = config.get(part, config)
+        return inner if isinstance(inner, Mapping) else config
+    path = Path(config)
+    if not path.is_dir():
+        return _read(_load(path), names, part)
+    for name in names:
+        if (path / name).is_file():
+            found = _load(path / name)
+            if name != "processor_config.json" or part in found:
+                return _read(found, names, part)
+    raise InvalidSettings(f"{path} holds none of {', '.join(names)}; name the checkpoint's folder or the file itself")
+
+
+def _load(path: Path) -> Config:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise InvalidSettings(f"{path} cannot be read as JSON: {problem}") from problem
+    if not isinstance(found, dict):
+        raise InvalidSettings(f"{path} holds a {type(found).__name__}; a processor's file holds one object")
+    return found
+
+
+def _name(found: Config, key: str, given: str | None, known: tuple[str, ...]) -> str:
+    name = given or found.get(key)
+    if name is None:
+        raise InvalidSettings(f"the file names no {key}; pass processor=, one of {', '.join(known)}")
+    if name not in known:
+        raise InvalidSettings(f"{key} {name!r} is not one of {', '.join(known)}; use the stock processor for it")
+    return str(name)
+
+
+def _common(found: Config, name: str) -> dict[str, Any]:
+    """The fields of :class:`Spec`, checked."""
+    for switch in ("do_resize", "do_rescale", "do_normalize"):
+        if found.get(switch, True) is not True:
+            raise InvalidSettings(f"{switch} is {found[switch]!r}; only processors that do it are supported")
+    if found.get("resample", BICUBIC) not in {BICUBIC, None}:
+        raise InvalidSettings(f"resample is {found['resample']!r}; only {BICUBIC} (bicubic) is supported")
+    min_pixels, max_pixels = _limits(found, name)
+    return {
+        "processor": name,
+        "patch_size": _positive(found, "patch_size"),
+        "temporal_patch_size": _positive(found, "temporal_patch_size"),
+        "merge_size": _positive(found, "merge_size"),
+        "min_pixels": min_pixels,
+        "max_pixels": max_pixels,
+        "mean": _triple(found, "image_mean"),
+        "std": _triple(found, "image_std", positive=True),
+        "rescale_factor": float(found.get("rescale_factor", 1 / 255)),
+    }
+
+
+def _limits(found: Config, name: str) -> tuple[int, int]:
+    """``size``, over which the Qwen2-VL classes let ``min_pixels`` and ``max_pixels`` win."""
+    size = found.get("size")
+    both = dict(size) if isinstance(size, Mapping) else {}
+    if name not in LIMITS_OF_A_CLIP:
+        for key, old in (("shortest_edge", "min_pixels"), ("longest_edge", "max_pixels")):
+            if found.get(old) is not None:
+                both[key] = found[old]
+    low, high = _positive(both, "shortest_edge", where="size."), _positive(both, "longest_edge", where="size.")
+    if low > high:
+        raise InvalidSettings(f"size: shortest_edge {low} is more than longest_edge {high}")
+    return low, high
+
+
+def _positive(found: Config, key: str, default: int | None = None, *, where: str = "") -> int:
+    value = found.get(key, default)
+    if value is None:
+        raise InvalidSettings(f"the file has no {where}{key}; take the one that came with the checkpoint")
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidSettings(f"{where}{key} is {value!r}; it must be a whole number of 1 or more")
+    return value
+
+
+def _triple(found: Config, key: str, *, positive: bool = False) -> tuple[float, float, float]:
+    value = found.get(key)
+    numbers = value if isinstance(value, list | tuple) else []
+    if len(numbers) != 3 or not all(isinstance(one, int | float) for one in numbers):
+        raise InvalidSettings(f"{key} is {value!r}; it must be three numbers, for red, green and blue")
+    if positive and min(numbers) <= 0:
+        raise InvalidSettings(f"{key} is {value!r}; each must be more than zero")
+    return (float(numbers[0]), float(numbers[1]), float(numbers[2]))
