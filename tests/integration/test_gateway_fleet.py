@@ -98,14 +98,14 @@ async def test_a_failed_call_is_answered_by_the_other_server(failure: Any) -> No
 
 
 async def test_a_stream_that_has_begun_does_not_move() -> None:
-    """The caller has an event: a second answer behind it would be a lie."""
+    """The caller has an event: a second answer behind it would be a lie. The server did answer: it stays in service."""
     async with two() as (first, second, rig):
         first.behaviour = streams([EVENT], then="reset")
         async with rig.client.stream("POST", "/chat", json={**BODY, "stream": True}) as answer:
             with pytest.raises(Exception, match="incomplete chunked read"):
                 await answer.aread()
         assert (fleet_of(rig).moves, second.requests) == (0, [])
-        assert fleet_of(rig).upstreams[0].failures == 1
+        assert (fleet_of(rig).upstreams[0].failures, fleet_of(rig).upstreams[0].is_set_aside) == (1, False)
 
 
 async def test_every_item_of_a_batch_has_its_answer() -> None:

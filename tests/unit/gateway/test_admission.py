@@ -56,6 +56,26 @@ async def test_a_cancelled_wait_leaves_the_queue() -> None:
     assert order == ["b"]
 
 
+async def test_who_waits_moves_when_the_last_server_is_set_aside() -> None:
+    """With one server set aside a call waits for the other; with both, it gets the one that has a permit free, which
+    failed longest ago. One that is back is preferred at once."""
+    admission = Admission(1, upstreams=2, acquire_timeout_seconds=10)
+    first, second = admission.lanes
+    admission.set_aside(first)
+    assert await admission.acquire(Timings()) is second
+    waiting = asyncio.create_task(admission.acquire(Timings()))
+    await asyncio.sleep(0)
+    assert (first.in_use, admission.waiting) == (0, 1)
+    admission.set_aside(second)
+    assert await waiting is first
+    admission.release(first)
+    admission.release(second)
+    assert await admission.acquire(Timings()) is first
+    admission.release(first)
+    admission.bring_back(second)
+    assert await admission.acquire(Timings()) is second
+
+
 async def hold(buffer: Buffer, size_bytes: int, release: asyncio.Event, order: list[int]) -> None:
     """Hold room until released, and say when it was had."""
     async with buffer.room(size_bytes, Timings()):

@@ -119,6 +119,22 @@ def test_the_server_with_the_fewest_calls_is_next() -> None:
     run(main())
 
 
+def test_rest_counts_only_among_equals() -> None:
+    """One server works on a long call: the short ones all go to the other, though it has rested less."""
+
+    async def main() -> None:
+        slow, quick = Server(seconds=10), Server(seconds=1)
+        async with Rig(slow, quick, permits=4) as rig:
+            long = asyncio.create_task(rig.call())
+            await asyncio.sleep(0.1)
+            for _ in range(5):
+                await rig.call()
+            await long
+        assert (len(slow.called), len(quick.called)) == (1, 5)
+
+    run(main())
+
+
 def test_a_slow_server_gets_what_it_can_do() -> None:
     """A permit that comes free goes to whoever waits longest, so the quick server does most of the work."""
 
