@@ -106,7 +106,7 @@ CHAT_REQUEST = _request(_FREE_OBJECT, {"clip and prompt": _CHAT_BODY, "text only
 
 CHAT: OpenApi = {
     200: {
-        "description": "vLLM's answer as it is. Any other status and body of vLLM passes as it is too.",
+        "description": "vLLM's answer as it is",
         "content": {
             "application/json": {"example": _CHAT_ANSWER},
             "text/event-stream": {
@@ -129,6 +129,14 @@ CHAT: OpenApi = {
         503, "acquire_timeout", "No permit came free in time; see Retry-After", "no permit came free in 300 s ..."
     ),
     **_error(504, "upstream_timeout", "vLLM took too long", "vLLM took longer than 600 s; ..."),
+    "default": {
+        "description": "Any other status of vLLM's, as it is; its errors with the statuses above pass as they are too",
+        "content": {
+            "application/json": {"example": error_body("boom", type="InternalServerError", code=500, param=None)},
+            "text/plain": {},
+            "text/html": {},
+        },
+    },
 }
 
 _MODEL = {
@@ -145,6 +153,10 @@ _NO_LIST = {
     **_NO_KEY,
     **_error(502, "connect_failed", "No vLLM can be reached", "vLLM cannot be reached at ..."),
     **_error(504, "upstream_timeout", "No list in 10 s", "http://127.0.0.1:8000/v1 sent no model list in 10 s"),
+    "default": {
+        "description": "vLLM's own refusal of the list, with its status",
+        "content": {"application/json": {"example": error_body("Unauthorized", type="http_error", code=401)}},
+    },
 }
 
 MODELS: OpenApi = {
