@@ -70,6 +70,6 @@ async def test_every_route_shows_a_request_and_an_answer(client: httpx.AsyncClie
     lists = [paths[path]["get"] for path in ("/v1/models", "/v1/models/{model_id}")]
     for operation in (chat, batch, *lists):
         for status, response in operation["responses"].items():
-            if status >= "400":
+            if "400" <= status < "600":  # "default" has no code of its own
                 error = response["content"]["application/json"]["example"]["error"]
                 assert str(error["code"]) == status
