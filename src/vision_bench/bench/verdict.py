@@ -56,8 +56,11 @@ class Flow:
 
     @property
     def noise(self) -> float:
-        """How far a level moves by itself: three deviations of a Poisson count, and one request."""
-        return 3.0 * math.sqrt(max(self.level, 0.0)) + 1.0
+        """How far a level moves by itself: three deviations of a Poisson count, and one request.
+
+        Of the level at the start of the line: half of what it grew is in the average.
+        """
+        return 3.0 * math.sqrt(max(self.level - max(self.growth, 0.0) / 2.0, 0.0)) + 1.0
 
 
 def flow_of(spans: Sequence[Span], window_ns: int) -> Flow:

@@ -19,6 +19,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "serve": ("serve", "Run the gateway in front of vLLM."),
     "engine": ("engine", "Run an embedded engine that speaks vLLM's wire."),
     "analyze": ("analyze", "Ask about many clips; write one NDJSON line a clip."),
+    "run": ("run", "Put a workload to a server under load and measure it."),
     "report": ("report", "Draw an analysis as one HTML page."),
     "doctor": ("doctor", "Check encoders, fonts, extras and the server."),
     "purge": ("purge", "Discard media, runs and reports."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -334,14 +334,6 @@ class Tally:
 
 
 NUMBER_OF: dict[str, Number] = SERVICE | SCHEDULED | CLIENT
-
-
-def summarise(context: StepContext, records: Iterable[ChatRecord]) -> Json:
-    """The numbers of one step from its records, in any order."""
-    tally = Tally(context)
-    for record in records:
-        tally.add(record)
-    return tally.summary()
 
 
 def _rate(count: int, seconds: float) -> float | None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.bench.chat.made_up import MS, answered, failed
 
-from vision_bench.bench.chat.metrics import StepContext, summarise
+from vision_bench.bench.chat.metrics import StepContext, Tally
 from vision_bench.bench.chat.record import ChatRecord
 from vision_bench.bench.chat.slo import read_slo
 
@@ -22,7 +22,10 @@ def summary_of(records: list[ChatRecord], *, seconds: float = 10, rate: float | 
         "due": len(records),
         "streams": True,
     }
-    found = summarise(StepContext(**context | more), records)
+    tally = Tally(StepContext(**context | more))
+    for record in records:
+        tally.add(record)
+    found = tally.summary()
     assert json.loads(json.dumps(found, allow_nan=False)) == found, "strict JSON"
     return found
 

@@ -1,0 +1,141 @@
+"""The steps of a run, made from its options before anything is sent. Pure, so that a resumed run has the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from vision_bench.bench.arrivals import Process, Schedule, make_schedule, trace_schedule
+from vision_bench.errors import InvalidRequest
+
+DEFAULT_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """The load that was asked for.
+
+    Attributes:
+        rates: requests a second, a step each; with them ``concurrency`` holds at most one number, a cap.
+        concurrency: without rates, lanes of a closed loop, a step each.
+        repeat: the whole ladder this many times, one after the other.
+    """
+
+    rates: Sequence[float]
+    concurrency: Sequence[int]
+    arrivals: Process
+    trace: Sequence[float] | None = None
+    duration_seconds: float | None = None
+    max_requests: int | None = None
+    seed: int = 0
+    repeat: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step. ``schedule`` None is a closed loop of ``concurrency`` lanes; with a schedule it is a cap, or None."""
+
+    name: str
+    round: int
+    rate: float | None
+    concurrency: int | None
+    schedule: Schedule | None
+    arrivals: str | None
+    window_ns: int | None
+    max_requests: int | None
+
+    def facts(self) -> dict[str, Any]:
+        """What manifest and step lines say of it: the schedule as its hash."""
+        facts = asdict(self)
+        schedule = facts.pop("schedule")
+        return facts | {
+            "load": "closed" if self.schedule is None else "open",
+            "offered_rate": None if self.schedule is None else round(self.schedule.rate, 6),
+            "due": None if self.schedule is None else len(self.schedule.offsets_ns),
+            "schedule_sha256": None if schedule is None or self.schedule is None else self.schedule.sha256,
+        }
+
+
+def make_steps(plan: LoadPlan) -> list[Step]:
+    """Every step in the order in which it runs.
+
+    Raises:
+        InvalidRequest: options that contradict each other, or a step without arrivals.
+    """
+    is_trace = plan.arrivals.kind == "trace"
+    if not plan.rates and not plan.concurrency and not is_trace:
+        raise InvalidRequest("no load was asked for; give --rate 1,2,5 (requests a second) or --concurrency 1,2,4")
+    is_open = bool(plan.rates) or is_trace
+    if is_open and len(plan.concurrency) > 1:
+        raise InvalidRequest("with --rate, --concurrency is a cap: give one number")
+    for name, values in (("--rate", plan.rates), ("--concurrency", plan.concurrency)):
+        if any(value <= 0 for value in values):
+            raise InvalidRequest(f"{name} must be above 0")
+    for name, value in (("--duration", plan.duration_seconds), ("--requests", plan.max_requests)):
+        if value is not None and value <= 0:
+            raise InvalidRequest(f"{name} must be above 0, not {value:g}")
+    rates: Sequence[float | None] = plan.rates or [None]
+    steps: list[Step] = []
+    for number in range(plan.repeat):
+        if is_open:
+            steps += [_open_step(plan, rate, number) for rate in rates]
+        else:
+            steps += [_closed_step(plan, lanes, number) for lanes in plan.concurrency]
+    return steps
+
+
+def _open_step(plan: LoadPlan, rate: float | None, number: int) -> Step:
+    if plan.arrivals.kind == "trace":
+        schedule = trace_schedule(
+            plan.trace or [0.0],
+            rate=rate,
+            duration_seconds=plan.duration_seconds,
+            max_requests=plan.max_requests,
+        )
+    else:
+        assert rate is not None  # noqa: S101 - make_steps asks for one
+        schedule = make_schedule(
+            plan.arrivals,
+            rate=rate,
+            duration_seconds=_seconds(plan, plan.max_requests, rate),
+            max_requests=plan.max_requests,
+            seed=f"{plan.seed}/{rate:g}/{number}",
+        )
+    cap = plan.concurrency[0] if plan.concurrency else None
+    name = plan.arrivals.label if rate is None else f"rate {rate:g}"
+    return Step(
+        name=name + ("" if cap is None else f", {cap} at most"),
+        round=number,
+        rate=rate,
+        concurrency=cap,
+        schedule=schedule,
+        arrivals=plan.arrivals.label,
+        window_ns=schedule.window_ns,
+        max_requests=plan.max_requests,
+    )
+
+
+def _seconds(plan: LoadPlan, max_requests: int | None, rate: float) -> float:
+    """What was said; long enough for the requests where only their number was said."""
+    if plan.duration_seconds is not None:
+        return plan.duration_seconds
+    if max_requests is None:
+        return DEFAULT_SECONDS
+    slowest = min(rate, plan.arrivals.argument or rate) if plan.arrivals.kind == "ramp" else rate
+    return (max_requests + 1) / slowest
+
+
+def _closed_step(plan: LoadPlan, lanes: int, number: int) -> Step:
+    has_no_end = plan.duration_seconds is None and plan.max_requests is None
+    seconds = DEFAULT_SECONDS if has_no_end else plan.duration_seconds
+    return Step(
+        name=f"concurrency {lanes}",
+        round=number,
+        rate=None,
+        concurrency=lanes,
+        schedule=None,
+        arrivals=None,
+        window_ns=None if seconds is None else round(seconds * 1e9),
+        max_requests=plan.max_requests,
+    )
