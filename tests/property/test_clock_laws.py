@@ -48,3 +48,22 @@ def test_the_true_time_lies_in_the_range(
     for found in (up, down):
         assert found.low_ns is not None and found.high_ns is not None
         assert found.low_ns <= took_ns <= found.high_ns
+
+
+@given(st.lists(NS, min_size=3, max_size=3), st.data(), NS, DELAY_NS)
+def test_the_truth_lies_in_a_range_over_several_clocks(
+    shifts_ns: list[int], data: st.DataObject, began_ns: int, took_ns: int
+) -> None:
+    """Each offset known to its bound, in any direction, some twice: what really passed is in the range."""
+    names = ["publisher", "gateway", "client"]
+    pairs = st.lists(st.tuples(st.sampled_from([0, 1, 2]), st.sampled_from([0, 1, 2])), min_size=1, max_size=5)
+    offsets = []
+    for behind, ahead in data.draw(pairs):
+        bound_ns = data.draw(DELAY_NS)
+        wrong_ns = data.draw(st.integers(-bound_ns, bound_ns)) if behind != ahead else 0
+        offsets.append(Offset(names[behind], names[ahead], shifts_ns[ahead] - shifts_ns[behind] + wrong_ns, bound_ns))
+    start, end = Stamp("publisher", began_ns + shifts_ns[0]), Stamp("client", began_ns + took_ns + shifts_ns[2])
+    found = elapsed(start, end, offsets)
+    assert found.problem in (None, "no_offset")
+    if found.low_ns is not None and found.high_ns is not None:
+        assert found.low_ns <= took_ns <= found.high_ns

@@ -7,7 +7,7 @@ offset is wrong, and gives no number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,6 +27,9 @@ class Offset:
     """``ahead`` shows ``offset_ns`` more than ``behind`` at the same instant, give or take ``bound_ns``.
 
     ``offset_ns`` may be negative; the names only say which is subtracted from which.
+
+    Raises:
+        ValueError: a bound below zero.
     """
 
     behind: str
@@ -34,13 +37,13 @@ class Offset:
     offset_ns: int
     bound_ns: int
 
-    def between(self, behind: str, ahead: str) -> Offset | None:
-        """This offset read in the direction asked for; None when it is about other clocks."""
-        if (behind, ahead) == (self.behind, self.ahead):
-            return self
-        if (behind, ahead) == (self.ahead, self.behind):
-            return Offset(behind, ahead, -self.offset_ns, self.bound_ns)
-        return None
+    def __post_init__(self) -> None:
+        if self.bound_ns < 0:
+            raise ValueError(f"an offset known to {self.bound_ns} ns; the bound is 0 or more")
+
+    def reversed(self) -> Offset:
+        """The same, told the other way round."""
+        return Offset(self.ahead, self.behind, -self.offset_ns, self.bound_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +59,12 @@ class Elapsed:
 
 
 def elapsed(start: Stamp | None, end: Stamp | None, offsets: Iterable[Offset] = ()) -> Elapsed:
-    """The time from ``start`` to ``end``; across clocks by the tightest of ``offsets`` that joins them."""
+    """The time from ``start`` to ``end``; across clocks by the tightest way on which ``offsets`` join them."""
     if start is None or end is None:
         return Elapsed(None, None, "no_stamp")
     low_ns = high_ns = end.ns - start.ns
     if start.clock != end.clock:
-        known = [offset.between(start.clock, end.clock) for offset in offsets]
-        offset = tightest([offset for offset in known if offset is not None])
+        offset = joined(start.clock, end.clock, offsets)
         if offset is None:
             return Elapsed(None, None, "no_offset")
         middle_ns = end.ns - start.ns - offset.offset_ns
@@ -92,6 +94,16 @@ def offset_from_exchange(asked: Stamp, received: Stamp, replied: Stamp, heard: S
     return Offset(asked.clock, received.clock, twice_ns // 2, (ways_ns + 1) // 2 + 1)
 
 
-def tightest(offsets: Sequence[Offset]) -> Offset | None:
-    """The one with the smallest bound: the exchange that was held up least; None of none."""
-    return min(offsets, key=lambda offset: offset.bound_ns, default=None)
+def joined(behind: str, ahead: str, offsets: Iterable[Offset]) -> Offset | None:
+    """The offset between two clocks with the smallest bound, over others where need be: bounds add up on the way."""
+    each_way = [way for offset in offsets for way in (offset, offset.reversed())]
+    best = {behind: Offset(behind, behind, 0, 0)}
+    for _ in each_way:  # no shortest way has more steps
+        for way in each_way:
+            so_far = best.get(way.behind)
+            if so_far is None:
+                continue
+            bound_ns = so_far.bound_ns + way.bound_ns
+            if way.ahead not in best or bound_ns < best[way.ahead].bound_ns:
+                best[way.ahead] = Offset(behind, way.ahead, so_far.offset_ns + way.offset_ns, bound_ns)
+    return best.get(ahead)

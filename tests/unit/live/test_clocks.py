@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vision_bench.live.clocks import Elapsed, Offset, Stamp, elapsed, offset_from_exchange, tightest
+from vision_bench.live.clocks import Elapsed, Offset, Stamp, elapsed, joined, offset_from_exchange
 
 
 def g(ns: int) -> Stamp:
@@ -61,6 +61,19 @@ def test_an_exchange_is_between_two_clocks() -> None:
         offset_from_exchange(Stamp("client", 0), g(1), p(2), Stamp("client", 3))
 
 
-def test_the_tightest_of_none_is_none() -> None:
-    """No exchange, no offset."""
-    assert tightest([]) is None
+def test_offsets_are_joined_over_other_clocks() -> None:
+    """From the publisher to the client over the gateway: offsets and bounds add up; the tightest way wins."""
+    over = (OFFSET, Offset("client", "gateway", 400, 5))
+    assert joined("publisher", "client", over) == Offset("publisher", "client", 600, 35)
+    assert joined("client", "publisher", over) == Offset("client", "publisher", -600, 35)
+    assert joined("publisher", "client", (*over, Offset("publisher", "client", 590, 50))) == joined(
+        "publisher", "client", over
+    )
+    assert joined("publisher", "elsewhere", over) is None
+    assert joined("publisher", "client", ()) is None
+
+
+def test_a_bound_is_never_negative() -> None:
+    """A range whose end lies before its beginning cannot be made."""
+    with pytest.raises(ValueError, match="known to -1 ns"):
+        Offset("publisher", "gateway", 0, -1)
