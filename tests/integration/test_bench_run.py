@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import jsonschema
 import pytest
 from tests.integration.bench_rig import workload_file
 from tests.integration.engine_rig import engine_process
@@ -35,6 +36,7 @@ DECLARED = (
     *("--preprocess-ms", "0", "--encoder-ms", "0", "--prefill-ms", str(TTFT_MS)),
     *("--decode-ms", str(ITL_MS), "--tokens", str(TOKENS), "--max-num-seqs", "64"),
 )
+SUMMARY_SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "run-summary.schema.json").read_bytes())
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +102,7 @@ def test_what_the_engine_declared_comes_back(engine: str, tmp_path: Path, comman
     assert percentile(errors, 0.25) < 25
     assert len({record.index for record in records}) == 40
     assert json.loads((out / "summary.json").read_bytes()) == summary == summarise_folder(out)
+    jsonschema.validate(summary, SUMMARY_SCHEMA)
 
 
 @pytest.mark.heavy
@@ -258,6 +261,7 @@ def test_a_run_that_was_cut_off_is_readable_and_goes_on(
         assert process.wait(30) == (-9 if how is signal.SIGKILL else 130)
     out = tmp_path / "run"
     cut = summarise_folder(out)
+    jsonschema.validate(cut, SUMMARY_SCHEMA)
     assert [step["is_complete"] for step in cut["steps"]] == [True, False]
     assert cut["steps"][1]["verdict"] == "UNDETERMINED"
     counts = cut["steps"][1]["requests"]
