@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 from tests.jumping_clock import run
 
 from vision_bench.errors import BrokenStream, ConnectFailed, UpstreamError
-from vision_bench.gateway.admission import Admission, Timings
+from vision_bench.gateway.admission import Admission
 from vision_bench.gateway.batch import BatchRun
 from vision_bench.gateway.exchange import ClientLeft, Exchange, unless_client_leaves
 from vision_bench.gateway.fleet import Fleet
 from vision_bench.gateway.items import BatchItem, ItemReader
 from vision_bench.gateway.metrics import Metrics
+from vision_bench.gateway.timings import Timings
 from vision_bench.gateway.transport import Payload
 from vision_bench.gateway.upstream import VLLMClient
 

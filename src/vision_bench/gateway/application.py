@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from vision_bench.gateway.admission import Admission, Buffer, Pace
+from vision_bench.gateway.admission import Admission
 from vision_bench.gateway.docs_pages import add_docs_pages
 from vision_bench.gateway.exchange import Refusal, exchange_of
 from vision_bench.gateway.exposition import Exposition, GatewayCollector
@@ -25,6 +25,7 @@ from vision_bench.gateway.openai_routes import router as openai_router
 from vision_bench.gateway.operator_routes import router as operator_router
 from vision_bench.gateway.protocol import LIMITS_KEY, ConnectionLimits
 from vision_bench.gateway.readiness import Readiness
+from vision_bench.gateway.room import Buffer, Pace
 from vision_bench.gateway.routes import DirectRoutes, router
 from vision_bench.gateway.settings import Settings, load_settings
 from vision_bench.gateway.transport import HttpTransport, Transport

@@ -11,9 +11,9 @@ from typing import Any, Self
 import msgspec
 
 from vision_bench.errors import BrokenStream, HttpFailure, UpstreamError
-from vision_bench.gateway.admission import Timings
 from vision_bench.gateway.exchange import Exchange
 from vision_bench.gateway.items import BatchItem
+from vision_bench.gateway.timings import Timings
 from vision_bench.gateway.upstream import Answer, VLLMClient
 from vision_bench.wire.chat import StreamReader, error_message
 from vision_bench.wire.ndjson import dump_line, finite

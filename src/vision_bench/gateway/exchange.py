@@ -12,8 +12,8 @@ from typing import Any
 from starlette.types import Message, Receive, Scope, Send
 
 from vision_bench.errors import AcquireTimeout, ConnectFailed, UpstreamError, UpstreamTimeout
-from vision_bench.gateway.admission import Timings
 from vision_bench.gateway.metrics import Metrics
+from vision_bench.gateway.timings import Timings
 from vision_bench.gateway.trace import Trace
 from vision_bench.wire.chat import error_body
 

@@ -12,9 +12,9 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from vision_bench.gateway.admission import Buffer
 from vision_bench.gateway.fleet import Fleet, Upstream
 from vision_bench.gateway.metrics import Histogram, Metrics
+from vision_bench.gateway.room import Buffer
 
 PREFIX = "vision_bench_gateway_"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from vision_bench.gateway.admission import Timings
+from vision_bench.gateway.timings import Timings
 
 LATENCY_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600)
 """Upper bounds of every histogram. A call with a clip takes seconds, a refusal a millisecond, a batch minutes."""

@@ -13,7 +13,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vision_bench.errors import AcquireTimeout, HttpFailure, UpstreamError
 from vision_bench.gateway import examples
-from vision_bench.gateway.admission import Buffer, Pace, Room
 from vision_bench.gateway.batch import BatchRun
 from vision_bench.gateway.exchange import (
     Refusal,
@@ -30,6 +29,7 @@ from vision_bench.gateway.exchange import (
 from vision_bench.gateway.items import ItemReader
 from vision_bench.gateway.keys import allowance_of
 from vision_bench.gateway.media_policy import MediaPolicy
+from vision_bench.gateway.room import Buffer, Pace, Room
 from vision_bench.gateway.settings import Settings
 from vision_bench.gateway.upload import Upload, declared_bytes
 from vision_bench.gateway.upstream import Answer, VLLMClient

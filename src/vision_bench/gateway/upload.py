@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 from starlette.types import Message, Receive, Scope
 
-from vision_bench.gateway.admission import Pace
 from vision_bench.gateway.exchange import ClientLeft, Refusal, header
+from vision_bench.gateway.room import Pace
 
 _SHORTEST_WAIT_SECONDS = 0.1
 """Between two looks at an upload that waits for the gateway itself."""

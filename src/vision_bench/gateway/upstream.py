@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from vision_bench.errors import BrokenStream, ConnectFailed, UpstreamError, UpstreamTimeout
-from vision_bench.gateway.admission import Timings
 from vision_bench.gateway.fleet import Fleet
+from vision_bench.gateway.timings import Timings
 from vision_bench.gateway.trace import Trace
 from vision_bench.gateway.transport import Payload, TransportAnswer
 

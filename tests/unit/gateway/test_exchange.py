@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from vision_bench.errors import AcquireTimeout, BrokenStream, ConnectFailed, UpstreamTimeout
-from vision_bench.gateway.admission import Timings
 from vision_bench.gateway.exchange import (
     SCOPE_KEY,
     ClientLeft,
@@ -20,6 +19,7 @@ from vision_bench.gateway.exchange import (
     refuse,
     unless_client_leaves,
 )
+from vision_bench.gateway.timings import Timings
 
 
 def receiver(messages: Sequence[dict[str, Any]]) -> Any:

@@ -12,8 +12,9 @@ import pytest
 from tests.jumping_clock import run
 
 from vision_bench.errors import BrokenStream, ConnectFailed, HttpFailure, UpstreamError, UpstreamTimeout
-from vision_bench.gateway.admission import Admission, Timings
+from vision_bench.gateway.admission import Admission
 from vision_bench.gateway.fleet import Fleet
+from vision_bench.gateway.timings import Timings
 from vision_bench.gateway.transport import Payload
 from vision_bench.gateway.upstream import VLLMClient
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vision_bench.gateway.admission import Timings
 from vision_bench.gateway.metrics import Histogram, Metrics
+from vision_bench.gateway.timings import Timings
 
 
 @pytest.mark.parametrize(("value", "counts"), [(0.0, [1, 0, 0]), (1.0, [1, 0, 0]), (1.1, [0, 1, 0]), (9.0, [0, 0, 1])])

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.jumping_clock import run
 
-from vision_bench.gateway.admission import Pace
 from vision_bench.gateway.exchange import ClientLeft, Refusal
+from vision_bench.gateway.room import Pace
 from vision_bench.gateway.upload import Upload, declared_bytes
 
 

@@ -1,0 +1,18 @@
+"""How long a call waited and ran."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Timings:
+    """How long one call waited and ran, filled in as it happens. None: it never came that far."""
+
+    queue_ms: float | None = None
+    """For room and for a permit together."""
+    upstream_ms: float | None = None
+    head_ms: float | None = None
+    """From the permit to the head of vLLM's answer."""
+    upstream: int = 0
+    """Which vLLM was called, last if there were two: its place in VLLM_BASE_URL."""
