@@ -62,6 +62,26 @@ def test_each_event_is_counted_once_under_what_became_of_it() -> None:
     assert (summary.ack_ms, summary.first_affected_chunks) == ((2.0, 4.0, 6.0), (3,))
 
 
+def test_refused_is_not_unanswered() -> None:
+    """Two refused and one lost: an event that was acknowledged first and then named in an error stays acknowledged."""
+    sent = [
+        event("a", 10, refused_ms=11),
+        event("b", 20, refused_ms=21),
+        event("c", 30),
+        event("d", 40, acked_ms=41, refused_ms=42),
+    ]
+    summary = summarise_interactions([(sent, arrivals(1000))])
+    assert (summary.acked, summary.refused, summary.unanswered) == (1, 2, 1)
+
+
+def test_too_late_is_fewer_chunks_left_than_the_pipeline_is_deep() -> None:
+    """Three to come is just in time, two is not; a shallower pipeline judges otherwise."""
+    chunks = arrivals(1000, 2000, 3000, 4000, 5000)
+    sent = [event("in time", 2010, 2011), event("late", 3010, 3011)]
+    assert summarise_interactions([(sent, chunks)]).acked_too_late == 1
+    assert summarise_interactions([(sent, chunks)], pipeline_chunks=2).acked_too_late == 0
+
+
 def test_the_same_id_in_two_sessions_is_two_events() -> None:
     """Ids are unique within a session only."""
     first = ([event("chunk-0", 1010, 1011)], arrivals(1000, 2000, 3000, 4000, started={3: ["chunk-0"]}))

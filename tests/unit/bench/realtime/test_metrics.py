@@ -63,6 +63,12 @@ def test_the_last_chunk_is_never_steady_but_always_played() -> None:
     assert metrics["playback"]["first_underrun_chunk"] == 3
 
 
+def test_the_spread_of_two_intervals_is_their_sample_deviation() -> None:
+    """500 and 700 ms: 141.4, with n - 1; of one interval it is 0."""
+    assert compute_metrics(records(1.0, 1.5, 2.2), fps=16)["interval_all"]["std_ms"] == pytest.approx(20_000**0.5)
+    assert compute_metrics(records(1.0, 1.5), fps=16)["interval_all"]["std_ms"] == 0.0
+
+
 def test_optional_keys_are_absent_and_not_empty() -> None:
     """A reader asks whether a key is there."""
     metrics = compute_metrics(records(1.0), fps=16)

@@ -71,6 +71,14 @@ def test_stalls_are_told_as_p1203_reads_them() -> None:
     assert described.stall_ratio == pytest.approx(350 / 1050)
 
 
+def test_the_time_between_stalls_is_a_mean() -> None:
+    """Stalls at 0.1, 0.2 and 0.6 s of media: 0.1 and 0.4 between them."""
+    ready = [0, 200, 400, 400, 400, 400, 2000]
+    described = stalling(play_frames([ms * MS for ms in ready], fps=10, start_ns=0), fps=10, start_sent_ns=0)
+    assert described.stall_count == 3
+    assert described.mean_seconds_between_stalls == pytest.approx(0.25)
+
+
 def test_a_wait_before_the_first_picture_is_loading_and_no_stall() -> None:
     """Nothing had been shown yet."""
     described = stalling(play_frames([500 * MS], fps=10, start_ns=200 * MS), fps=10, start_sent_ns=0)
@@ -84,6 +92,8 @@ def test_a_freeze_starts_150_ms_above_the_mean_and_three_times_above_it() -> Non
     assert frozen.count == 1
     assert frozen.total_ms == pytest.approx(205.2)
     assert frozen.ratio == pytest.approx(205.2 / (39 * 50 + 205.2))
+    later = freezes([at + 10**12 for at in shown_with_gap(205.2)])
+    assert later == frozen, "the clock's zero is nobody's business"
 
 
 def test_at_a_low_rate_three_times_the_mean_decides() -> None:
@@ -113,6 +123,7 @@ def test_playback_starts_when_the_buffer_is_full() -> None:
     """With the chunk of that number; never, when it did not come."""
     chunks = records(1000, 1500, 2500)
     assert [playback_start_s(chunks, buffer_chunks=depth) for depth in (1, 2, 3, 4)] == [1.0, 1.5, 2.5, None]
+    assert playback_start_s(chunks) == 1.0
 
 
 def test_continuous_play_keeps_its_anchor() -> None:

@@ -6,7 +6,14 @@ import pytest
 from tests.unit.bench.realtime.made import arrivals, times
 
 from vision_bench.bench.realtime.records import NS_PER_MS
-from vision_bench.bench.realtime.sessions import cold_and_warm, queue_waits_ms, recovery, startup, stop_to_done_ms
+from vision_bench.bench.realtime.sessions import (
+    cold_and_warm,
+    playback_start_ns,
+    queue_waits_ms,
+    recovery,
+    startup,
+    stop_to_done_ms,
+)
 
 
 def test_every_wait_starts_when_session_start_was_written() -> None:
@@ -38,6 +45,12 @@ def test_a_buffer_that_never_filled_has_no_start() -> None:
     """The first picture was there all the same."""
     waits = startup(times(), arrivals(1000), buffer_chunks=2)
     assert (waits.first_decodable_frame_ms, waits.playback_start_ms) == (1000.0, None)
+
+
+def test_one_chunk_is_buffer_enough_unless_more_is_asked_for() -> None:
+    """Playback starts with the first."""
+    assert startup(times(), arrivals(1000, 1750)).playback_start_ms == 1000.0
+    assert playback_start_ns(arrivals(1000, 1750), [1000 * NS_PER_MS]) == 1000 * NS_PER_MS
 
 
 def test_stop_to_done_needs_both() -> None:
@@ -103,7 +116,12 @@ def test_one_that_left_while_it_queued_never_had_the_slot() -> None:
 
 def test_behind_one_that_never_ended_nobody_is_served() -> None:
     """None, not forever in milliseconds."""
-    assert queue_waits_ms([times(0), times(10, ended=20)]) == [0.0, None]
+    assert queue_waits_ms([times(0), times(10, ended=20), times(15)]) == [0.0, None, None]
+
+
+def test_one_that_ended_as_its_turn_came_had_it() -> None:
+    """The wait is known to the last moment."""
+    assert queue_waits_ms([times(0, ended=3000), times(10, ended=3000)]) == [0.0, 2990.0]
 
 
 def test_a_server_has_at_least_one_slot() -> None:
