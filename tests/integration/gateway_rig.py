@@ -75,14 +75,17 @@ def http_client(base_url: str, *, timeout_seconds: float = 60.0) -> httpx.AsyncC
 
 
 @asynccontextmanager
-async def gateway(upstream: StubUpstream | str, *, http: Any = GuardedProtocol, **settings: Any) -> AsyncIterator[Rig]:
+async def gateway(
+    upstream: StubUpstream | str, *, http: Any = GuardedProtocol, around: Any = None, **settings: Any
+) -> AsyncIterator[Rig]:
     """Run a gateway in front of ``upstream``; ``settings`` by their names in lower case.
 
-    ``http="auto"`` is what uvicorn's own command takes.
+    ``http="auto"`` is what uvicorn's own command takes; ``around`` makes another application of ours.
     """
     base_url = upstream if isinstance(upstream, str) else upstream.base_url
     app = create_app(Settings(_env_file=None, vllm_base_url=base_url, **settings))
-    server = _Server(uvicorn.Config(app, http=http, log_config=None, access_log=False, timeout_graceful_shutdown=5))
+    served = around(app) if around else app
+    server = _Server(uvicorn.Config(served, http=http, log_config=None, access_log=False, timeout_graceful_shutdown=5))
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         port = listener.getsockname()[1]
         serving = asyncio.create_task(server.serve(sockets=[listener]))

@@ -118,11 +118,19 @@ async def _never(_request: Any, _writer: asyncio.StreamWriter) -> None:
     await asyncio.sleep(3600)
 
 
+async def _head_then_nothing(_request: Any, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+    await asyncio.sleep(3600)
+
+
 async def _reset(_request: Any, writer: asyncio.StreamWriter) -> None:
     reset(writer)
 
 
-@pytest.mark.parametrize(("behaviour", "kind"), [(_never, "upstream_timeout"), (_reset, "truncated")])
+@pytest.mark.parametrize(
+    ("behaviour", "kind"),
+    [(_never, "upstream_timeout"), (_head_then_nothing, "upstream_timeout"), (_reset, "truncated")],
+)
 async def test_a_failed_call_is_its_own_line(behaviour: Any, kind: str) -> None:
     """Timeout or reset: status 500, elapsed_ms 0, an error that starts with its class; the others go on."""
     async with stub_upstream(by_index({0: behaviour}, answers())) as stub, gateway(stub, vllm_timeout_seconds=1) as rig:
