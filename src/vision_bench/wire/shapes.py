@@ -27,12 +27,19 @@ def parse_json(
         value = json.loads(text, parse_constant=parse_constant)
     except RecursionError as problem:
         raise ValueError(too_deep) from problem
+    if _openings(text) <= max_depth:  # however they are nested
+        return value
     level = [value]
     for _ in range(max_depth + 1):
         level = [child for parent in level for child in _children(parent)]
         if not level:
             return value
     raise ValueError(too_deep)
+
+
+def _openings(text: str | bytes) -> int:
+    """Braces and brackets that open, those inside strings included: more than the depth, or as many."""
+    return text.count("{") + text.count("[") if isinstance(text, str) else text.count(b"{") + text.count(b"[")
 
 
 def _children(value: object) -> list[Any]:

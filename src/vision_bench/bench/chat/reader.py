@@ -31,6 +31,7 @@ class AnswerReader:
         batch_size: items sent; None for a single chat.
         now: the clock, for the stamps behind the last byte.
         is_valid: holds an answer's text against the workload's schema; None without one.
+        parse: as ``StreamReader``'s.
     """
 
     def __init__(
@@ -40,8 +41,10 @@ class AnswerReader:
         now: Callable[[], int],
         batch_size: int | None = None,
         is_valid: Callable[[str], bool] | None = None,
+        parse: Callable[[str], Any] = parse_json,
     ) -> None:
         self._record = record
+        self._parse = parse
         self._now = now
         self._batch_size = batch_size
         self._is_valid = is_valid
@@ -65,7 +68,7 @@ class AnswerReader:
         if 200 <= status < 300:
             record.is_streamed = media_type == sse.MEDIA_TYPE
             if record.is_streamed:
-                self._stream = StreamReader()
+                self._stream = StreamReader(parse=self._parse)
             elif media_type == ndjson.MEDIA_TYPE and self._batch_size is not None:
                 self._splitter = ndjson.LineSplitter()
                 record.lines = self._lines

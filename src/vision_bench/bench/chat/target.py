@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
+import msgspec
+
 from vision_bench.bench.chat.connection import Connection, reason
 from vision_bench.bench.chat.pool import Pool
 from vision_bench.bench.chat.reader import AnswerReader
@@ -18,7 +20,7 @@ from vision_bench.bench.record import OK
 from vision_bench.errors import ConnectFailed, InvalidRequest, UnknownName, UpstreamTimeout
 from vision_bench.wire.chat import error_message
 from vision_bench.wire.models import read_models
-from vision_bench.wire.shapes import parse_json
+from vision_bench.wire.shapes import MAX_DEPTH, parse_json
 
 Wire = Literal["completions", "chat", "batch"]
 
@@ -152,7 +154,9 @@ class ChatTarget:
         """Send what the record's ordinal stands for, and fill it in; failures are outcomes."""
         item = self._bodies.item(record.ordinal)
         self._describe(record, item)
-        reader = AnswerReader(record, now=self._now, batch_size=item.batch_size, is_valid=self._is_valid)
+        reader = AnswerReader(
+            record, now=self._now, batch_size=item.batch_size, is_valid=self._is_valid, parse=quick_json
+        )
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 await self._exchange(record, item, reader)
@@ -210,6 +214,19 @@ class ChatTarget:
             return 0, b""
         self._pool.give_back(connection)
         return answer.status, b"".join(answer.pieces)
+
+
+def quick_json(text: str) -> Any:
+    """``parse_json`` for what is plain and shallow, as nearly every event is, in a fifth of its time."""
+    if text.count("{") + text.count("[") > MAX_DEPTH:
+        return parse_json(text)
+    try:
+        return msgspec.json.decode(text)
+    except (
+        msgspec.MsgspecError,
+        UnicodeEncodeError,
+    ):  # NaN, or half of a surrogate pair: JSON to Python's parser alone
+        return parse_json(text)
 
 
 class _Whole:
