@@ -155,16 +155,16 @@ class _TargetProbe:
         return Check("reachable", "fail", problem, "name the root of a gateway or of a model server")
 
     async def server(self, model: str) -> list[Check]:
-        """Version and served models; a gateway has neither."""
-        if self._is_gateway:
-            return []
+        """Version and served models; a gateway has no version, and passes its servers' models on."""
         checks = []
-        body = await self._get("/version")
+        body = None if self._is_gateway else await self._get("/version")
         if isinstance(body, dict) and body.get("version"):
             checks.append(Check("version", "ok", f"vLLM {body['version']}"))
         try:
             models = read_models(await self._get("/v1/models"))
         except ValueError as problem:
+            if self._is_gateway:  # what keeps it from listing them keeps it from answering too, and says more there
+                return []
             remedy = "give --api-key if the server wants one"
             return [*checks, Check("models", "fail", f"/v1/models: {problem}", remedy)]
         names = ", ".join(f"{found.id} ({found.max_model_len or 'n/a'} tokens)" for found in models)

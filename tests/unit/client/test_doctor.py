@@ -70,8 +70,25 @@ async def test_a_gateway_is_asked_on_its_own_route() -> None:
         return httpx.Response(502, json={"error": {"message": "nobody answers"}})
 
     found = await look(gateway)
-    assert found["reachable"].detail.startswith("gateway") and asked == ["/healthz", "/chat"]
+    assert found["reachable"].detail.startswith("gateway") and asked == ["/healthz", "/v1/models", "/chat"]
+    assert "models" not in found, "told once is enough"
     assert found["answers text"].state == "fail" and "VLLM_BASE_URL" in (found["answers text"].remedy or "")
+
+
+async def test_a_gateway_passes_the_models_on() -> None:
+    """A wrong --model is found out through the gateway too."""
+
+    def gateway(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/healthz":
+            return httpx.Response(200, json={"ok": True})
+        if request.url.path == "/chat":
+            return httpx.Response(200, json=GOOD)
+        return vllm(request)
+
+    assert (await look(gateway))["models"].state == "ok"
+    other = (await look(gateway, model="other"))["models"]
+    assert other.state == "fail" and "qwen" in other.detail
+    assert "version" not in await look(gateway)
 
 
 async def test_v1_addresses_mean_their_root() -> None:
