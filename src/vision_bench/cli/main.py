@@ -21,6 +21,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "analyze": ("analyze", "Ask about many clips; write one NDJSON line a clip."),
     "run": ("run", "Put a workload to a server under load and measure it."),
     "report": ("report", "Draw an analysis as one HTML page."),
+    "equivalence": ("equivalence", "Compare our preprocessor with the stock one, bit for bit."),
     "doctor": ("doctor", "Check encoders, fonts, extras and the server."),
     "purge": ("purge", "Discard media, runs and reports."),
 }

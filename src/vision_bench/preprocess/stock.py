@@ -1,0 +1,95 @@
+"""The stock processors, where torch and transformers are installed: what ours is compared with.
+
+Importing this costs nothing; calling it imports them. Frames are handed over as they are, and never sampled.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from vision_bench.errors import MissingTool
+from vision_bench.preprocess.equivalence import Processor
+from vision_bench.preprocess.reference import Frames, Patches
+from vision_bench.preprocess.spec import ImageSpec, VideoSpec
+
+_IMAGES = "transformers.models.qwen2_vl.image_processing_qwen2_vl"
+_MODULES = {
+    "Qwen2VLVideoProcessor": "transformers.models.qwen2_vl.video_processing_qwen2_vl",
+    "Qwen3VLVideoProcessor": "transformers.models.qwen3_vl.video_processing_qwen3_vl",
+    "Qwen2VLImageProcessor": _IMAGES,
+    "Qwen2VLImageProcessorFast": _IMAGES,
+}
+
+
+def stock_video(spec: VideoSpec) -> Processor:
+    """The torchvision-backed video processor with these settings.
+
+    Raises:
+        MissingTool: torch, torchvision or transformers is not installed.
+    """
+    caps = {"cap_pixels_per_frame": spec.cap_pixels_per_frame, "max_video_tokens": spec.max_video_tokens}
+    process = _class(spec.processor)(**_settings(spec), **caps)
+
+    def run(frames: Frames) -> Patches:
+        found = process(frames, do_sample_frames=False, return_tensors="pt")
+        return Patches(found["pixel_values_videos"].numpy(), found["video_grid_thw"].numpy()[0])
+
+    return run
+
+
+def stock_image(spec: ImageSpec) -> Processor:
+    """The torchvision-backed image processor with these settings.
+
+    Raises:
+        MissingTool: torch, torchvision or transformers is not installed.
+    """
+    process = _class(spec.processor)(**_settings(spec))
+
+    def run(pixels: Frames) -> Patches:
+        # Told where the channels are: left to guess, an image three pixels high is taken to begin with them.
+        found = process(pixels, input_data_format="channels_last", return_tensors="pt")
+        return Patches(found["pixel_values"].numpy(), found["image_grid_thw"].numpy()[0])
+
+    return run
+
+
+def set_threads(count: int) -> None:
+    """How many threads torch works with, for as long as the process lives."""
+    import_module("torch").set_num_threads(count)
+
+
+def versions() -> dict[str, str]:
+    """What is compared with: versions, and the instructions that torch chose."""
+    found = {}
+    for name in ("transformers", "torch", "torchvision"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "missing"
+    if found["torch"] != "missing":
+        found["cpu"] = str(import_module("torch").backends.cpu.get_cpu_capability())
+    return found
+
+
+def _class(name: str) -> Any:
+    missing = [module for module in ("torch", "torchvision", "transformers") if not importlib.util.find_spec(module)]
+    if missing:
+        raise MissingTool(f"the stock processor needs {', '.join(missing)}; install what the server runs with")
+    # "Fast" was the torchvision-backed one until transformers 5 dropped the other under this name.
+    return getattr(import_module(_MODULES[name]), name.removesuffix("Fast"))
+
+
+def _settings(spec: VideoSpec | ImageSpec) -> Mapping[str, Any]:
+    return {
+        "size": {"shortest_edge": spec.min_pixels, "longest_edge": spec.max_pixels},
+        "image_mean": list(spec.mean),
+        "image_std": list(spec.std),
+        "rescale_factor": spec.rescale_factor,
+        "patch_size": spec.patch_size,
+        "temporal_patch_size": spec.temporal_patch_size,
+        "merge_size": spec.merge_size,
+    }

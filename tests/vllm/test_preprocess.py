@@ -1,0 +1,48 @@
+"""Our patches beside those of the transformers that vLLM runs with, in its own environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.preprocess_cases import QWEN2_IMAGE, QWEN2_VIDEO, QWEN3_VIDEO
+from tests.vllm.environment import VllmEnvironment
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+RUN = "import sys; from vision_bench.cli.equivalence import command; sys.exit(command(standalone_mode=False))"
+
+
+@pytest.mark.parametrize("instructions", ["", "default"], ids=["", "without-avx2"])
+@pytest.mark.parametrize(
+    ("settings", "flags"),
+    [(QWEN3_VIDEO, []), (QWEN2_VIDEO, ["--threads", "2"]), (QWEN2_IMAGE, ["--images"])],
+    ids=["qwen3-video", "qwen2-video", "qwen2-image"],
+)
+def test_every_byte_is_the_stock_processors(
+    settings: dict[str, Any],
+    flags: list[str],
+    instructions: str,
+    vllm_environment: VllmEnvironment,
+    tmp_path: Path,
+) -> None:
+    """E0 over 20 sizes, with and without the vector instructions that torch uses; compiled by the Numba of vLLM."""
+    (tmp_path / "settings.json").write_text(json.dumps(settings))
+    variables = {
+        **vllm_environment.variables(os.environ),
+        "PYTHONPATH": str(SOURCE),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONWARNINGS": "error:Numba is not installed",
+    }
+    if instructions:
+        variables["ATEN_CPU_CAPABILITY"] = instructions
+    command = [vllm_environment.python, "-c", RUN, tmp_path / "settings.json", "--cases", "20", "--json", *flags]
+    found = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=600, check=False)
+    assert found.returncode == 0, found.stderr[-2000:]
+    verdict = json.loads(found.stdout)
+    assert verdict["level"] == "E0"
+    assert len(verdict["cases"]) >= 18  # two inputs of one size count once
+    assert "transformers 5.19" in verdict["against"]
