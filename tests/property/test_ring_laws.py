@@ -61,6 +61,7 @@ class RingMachine(RuleBasedStateMachine):
         """Never more bytes than allowed, counted frame by frame, and never a frame beyond its time."""
         held = list(self.ring)
         assert self.ring.held_bytes == sum(frame.held_bytes for frame in held) <= LIMIT_BYTES
+        assert all(frame.received_ns > self.now_ns - RETENTION_NS for frame in held)
         assert len(self.ring._frames) <= 2 * (LIMIT_BYTES // FRAME_OVERHEAD_BYTES) + 66
 
     @invariant()

@@ -146,12 +146,12 @@ class Ring:
         """
         origin_ns = at_ns if self.origin_ns is None else self.origin_ns
         frame = Frame(self.next_index, at_ns - origin_ns, received_ns, jpeg, width, height, stamps or {})
+        self.evict(received_ns)
         reason = self._reason_to_refuse(frame, at_ns)
         if reason is not None:
             self.refused[reason] += 1
             return None
         self.origin_ns, self._last_at_ns = origin_ns, at_ns
-        self.evict(received_ns)
         while self.held_bytes + frame.held_bytes > self.limit_bytes:
             self._drop_oldest()
         self._frames.append(frame)

@@ -190,7 +190,7 @@ def _segment_may_grow(ring: Ring, reference: SegmentReference, newest: Frame) ->
     start, end = _place(ring, reference.start), _end(ring, reference)
     if end == "live_edge":
         return start.index >= ring.next_index
-    if not end.is_behind(start) or (reference.end and reference.end.value < 0):
+    if not end.is_behind(start):
         return False
     return end.index > ring.next_index if end.is_index else newest.stream_ms < (end.ms or 0)
 

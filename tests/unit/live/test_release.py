@@ -134,6 +134,17 @@ def test_a_frame_begins_where_another_ends_whatever_its_payload_says() -> None:
     assert receiver.data == whole((2, 2), (3, 2))
 
 
+def test_a_payload_that_could_begin_a_frame_is_not_taken_for_one_within() -> None:
+    """The second half of a frame, such as its second slice, never leaves without the first: neither when the packet
+    before it is lost, nor when a listener who comes late hears the packet before it."""
+    packets = [replace(packet, starts=True) for packet in sent([3, 2])]
+    receiver = Receiver().take([packets[0], packets[2], *packets[3:]])
+    receiver.run_until(10**12)
+    assert receiver.data == whole((1, 2)) and receiver.losses == 1
+    late = [replace(packets[1], starts=False), *packets[2:]]
+    assert Receiver().take(late).data == whole((1, 2))
+
+
 def test_padding_belongs_to_no_frame() -> None:
     """Empty packets behind, before and inside frames, with the timestamp of the frame before, do no harm."""
     receiver = Receiver().take(sent([2, 3, 1], padding=2))
@@ -174,6 +185,14 @@ def test_a_stray_packet_moves_nothing() -> None:
     for packet in packets[1:]:
         receiver.take([replace(stray, arrived_ns=packet.arrived_ns), packet])
     assert receiver.data == whole((0, 2), (1, 2), (2, 2)) and receiver.losses == 0
+
+
+def test_strays_in_a_row_with_others_between_move_nothing() -> None:
+    """Only packets that come right after each other say that a sender began anew."""
+    packets = sent([1, 1, 1])
+    strays = [Packet(30_000 + n, timestamp=1, marker=True, payload=b"stray", arrived_ns=0) for n in range(3)]
+    receiver = Receiver().take(packet for pair in zip(packets, strays, strict=True) for packet in pair)
+    assert receiver.data == whole((0, 1), (1, 1), (2, 1)) and receiver.losses == 0
 
 
 def test_a_frame_that_never_ends_is_let_go() -> None:

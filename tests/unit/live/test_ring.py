@@ -237,3 +237,16 @@ def test_a_frame_that_is_being_read_outlives_its_place() -> None:
         put(ring, number * 100)
     assert [frame.index for frame in held] == [0, 1, 2] and held[0].jpeg == b"j" * 10
     assert len(ring) == 3 and ring.held_bytes <= ring.limit_bytes
+
+
+def test_the_places_of_frames_that_went_are_given_back() -> None:
+    """A ring that turns over for hours stays as long as what it holds, within a constant."""
+    ring = filled(5_000, limit_bytes=3 * (FRAME_OVERHEAD_BYTES + 10))
+    assert len(ring) == 3 and len(ring._frames) < 100
+
+
+def test_a_frame_that_comes_sends_old_ones_away() -> None:
+    """The retention holds without anybody asking."""
+    ring = filled(3)
+    put(ring, 900_000)
+    assert [frame.index for frame in ring] == [3]

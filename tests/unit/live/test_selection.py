@@ -115,6 +115,7 @@ FAILURES = [
     ("start_timestamp_ms=1510&end_timestamp_ms=1590", "segment_empty", "held are frames"),
     ("start_timestamp_ms=100&end_timestamp_ms=200", "segment_empty", "held are frames"),
     ("start_timestamp_ms=1500&end_frame_index=5", "segment_empty", "held are frames"),
+    ("start_timestamp_ms=-5&end_offset_ms=0", "segment_empty", "held are frames"),
     ("start_timestamp_ms=1500&end_timestamp_ms=1500", "segment_invalid", "at or before its start"),
     ("start_timestamp_ms=200&end_timestamp_ms=100", "segment_invalid", "at or before its start"),
     ("start_frame_index=15&end_frame_index=15", "segment_invalid", "at or before its start"),
