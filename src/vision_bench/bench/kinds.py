@@ -40,9 +40,15 @@ class LoadOptions:
 
 
 class Link(NamedTuple):
-    """An open target: ``check`` before the clock starts (gives what the server tells of itself), ``send`` on it."""
+    """An open target.
+
+    Attributes:
+        check: before the clock starts; gives what the server tells of itself.
+        ready: before each step: make what so many requests from this ordinal on need.
+    """
 
     check: Callable[[], Awaitable[Json]]
+    ready: Callable[[int, int], None]
     send: Callable[[Any], Awaitable[None]]
 
 
@@ -53,11 +59,13 @@ class Loaded:
     Attributes:
         facts: what the manifest keeps of it; all that ``Kind.summarise`` needs is in there.
         labels: what names every step besides its load: model, media shape, region.
+        needs_counts: every step must say how many requests it has.
     """
 
     facts: Json
     labels: Json
     timeout_seconds: float
+    needs_counts: bool
     open: Callable[[Clock, str], AbstractAsyncContextManager[Link]]
 
 
@@ -122,7 +130,7 @@ def _load_chat(file: WorkloadFile, options: LoadOptions) -> Loaded:
         async with Pool(address.host, address.port, is_secure=address.is_secure) as pool:
             yield _chat_link(prepared, address, pool, clock, run_id, options.api_key)
 
-    return Loaded(facts, labels, workload.timeout_seconds, open_target)
+    return Loaded(facts, labels, workload.timeout_seconds, prepared.bodies.need_a_count, open_target)
 
 
 def _chat_link(  # noqa: PLR0917 - what is joined here has nothing in common
@@ -142,7 +150,7 @@ def _chat_link(  # noqa: PLR0917 - what is joined here has nothing in common
     async def check() -> Json:
         return {"models": (await target.check(prepared.workload.model)).models}
 
-    return Link(check, target.send)
+    return Link(check, prepared.bodies.ready, target.send)
 
 
 def _chat_tally(manifest: Mapping[str, Any], step: StepLog, last_ns: int) -> Tally:

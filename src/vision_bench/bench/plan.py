@@ -45,6 +45,11 @@ class Step:
     window_ns: int | None
     max_requests: int | None
 
+    @property
+    def count(self) -> int | None:
+        """How many requests it has, at most; None where time alone ends it."""
+        return self.max_requests if self.schedule is None else len(self.schedule.offsets_ns)
+
     def facts(self) -> dict[str, Any]:
         """What manifest and step lines say of it: the schedule as its hash."""
         facts = asdict(self)

@@ -100,6 +100,8 @@ async def run(options: RunOptions, *, on_status: Callable[[Status], None] | None
             api_key=options.api_key,
         ),
     )
+    if loaded.needs_counts and any(step.count is None for step in steps):
+        raise InvalidRequest("unique clips are made before a step; say how many it takes with --requests")
     manifest = _manifest(options, file.kind, loaded, steps)
     if options.is_resumed:
         manifest = _same_run(options.out, manifest)
@@ -212,6 +214,7 @@ class _Session:
         on_status: Callable[[Status], None] | None,
     ) -> None:
         self._kind = kind
+        self._link = link
         self._folder = folder
         self._clock = clock
         self._on_status = on_status
@@ -247,11 +250,13 @@ class _Session:
             gc.unfreeze()
 
     async def _warm_up(self, count: int) -> None:
+        self._link.ready(self._driver.ordinal, count)
         facts = self._begin({"plan": None, "name": "warm-up"})
         with self._ending(facts):
             await self._driver.closed_loop(facts, lanes=min(WARM_UP_LANES, count), window_ns=None, max_requests=count)
 
     async def _step(self, index: int, step: Step, status: Status) -> None:
+        self._link.ready(self._driver.ordinal, step.count or 0)
         facts = self._begin({"plan": index} | step.facts())
         self._recent.clear()
         self._counts.clear()

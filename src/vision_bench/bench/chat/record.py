@@ -29,7 +29,8 @@ class ChatRecord(Record):
         item: the clip or text that was sent; body_sha256: of the body's parts, equal for equal bodies.
         is_repeat: the same body had been sent before in this run.
         is_warm: its thread had had an answer before; None without threads.
-        dec_ns: when the application wanted an answer; con_ns: a connection was there; is_new_connection: for this
+        dec_ns: when the application wanted an answer; sel_ns, enc_ns, ser_ns: media read, media encoded, body written,
+            where a workload does that inside the clock; con_ns: a connection was there; is_new_connection: for this
             request; hdr_ns, bod_ns: first and last byte written; rsp_ns: the answer's headers came;
             first_event_ns: the first event of any kind, the role's included.
         k_ns: the content events: those with output in them; k_tokens: completion tokens so far at each of them, where
@@ -51,6 +52,9 @@ class ChatRecord(Record):
     response_bytes: int = 0
     status: int | None = None
     dec_ns: int | None = None
+    sel_ns: int | None = None
+    enc_ns: int | None = None
+    ser_ns: int | None = None
     con_ns: int | None = None
     hdr_ns: int | None = None
     bod_ns: int | None = None

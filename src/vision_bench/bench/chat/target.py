@@ -10,15 +10,15 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from vision_bench.bench.chat.bodies import Bodies, Item, encode_json
 from vision_bench.bench.chat.connection import Connection, reason
 from vision_bench.bench.chat.pool import Pool
 from vision_bench.bench.chat.reader import AnswerReader
 from vision_bench.bench.chat.record import ChatRecord
-from vision_bench.bench.chat.workload import Bodies, Item
 from vision_bench.bench.clock import Clock
 from vision_bench.bench.record import OK
 from vision_bench.errors import ConnectFailed, InvalidRequest, UnknownName, UpstreamTimeout
-from vision_bench.wire.chat import error_message
+from vision_bench.wire.chat import chat_body, error_message, user_message
 from vision_bench.wire.models import read_models
 from vision_bench.wire.shapes import MAX_DEPTH, parse_json
 
@@ -143,7 +143,7 @@ class ChatTarget:
             models = None
         if models is not None and model not in models and self._address.wire != "batch":
             # Adapters and aliases need not be listed: the server decides.
-            probe = self._bodies.probe(model)
+            probe = encode_json(chat_body(model=model, messages=[user_message("Hi")], max_tokens=1))
             status, body = await self._ask("POST", self._address.path, probe)
             if status == 404:
                 listed = ", ".join(models[:10]) or "none"
@@ -152,7 +152,13 @@ class ChatTarget:
 
     async def send(self, record: ChatRecord) -> None:
         """Send what the record's ordinal stands for, and fill it in; failures are outcomes."""
-        item = self._bodies.item(record.ordinal)
+        record.dec_ns = record.due_ns
+        if self._bodies.are_encoded_inside:
+            item, record.sel_ns, record.enc_ns, record.ser_ns = await asyncio.to_thread(
+                self._bodies.encode, record.ordinal
+            )
+        else:
+            item = self._bodies.item(record.ordinal)
         self._describe(record, item)
         reader = AnswerReader(
             record, now=self._now, batch_size=item.batch_size, is_valid=self._is_valid, parse=quick_json
@@ -192,7 +198,6 @@ class ChatTarget:
     def _describe(self, record: ChatRecord, item: Item) -> None:
         record.request_id = f"{self._run_id}-{record.ordinal}"
         record.item, record.body_sha256, record.request_bytes = item.name, item.sha256, item.size_bytes
-        record.dec_ns = record.due_ns
         record.is_repeat = item.sha256 in self._sent
         self._sent.add(item.sha256)
         if item.thread is not None:

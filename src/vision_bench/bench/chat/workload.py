@@ -1,20 +1,17 @@
-"""What is asked: a chat workload file, and its bodies, all bytes ready before the clock starts.
-
-A body is a few shared buffers with, between them, the bytes that differ from request to request: a nonce, a thread's
-name. Memory is the number of clips times their size, whatever the number of requests.
-"""
+"""What is asked: a chat workload file, checked, and what its bodies say."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
-import re
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from vision_bench.bench.chat import bodies
 from vision_bench.bench.workload import Common, WorkloadFile, fingerprint, require
 from vision_bench.errors import InvalidRequest
 from vision_bench.wire import chat
@@ -23,9 +20,6 @@ from vision_bench.wire.shapes import parse_json
 Json = dict[str, Any]
 
 MAX_SCHEMA_BYTES = 1024 * 1024
-_NONCE = "\ue000nonce\ue000"  # of the private use area: no prompt holds it by accident, and JSON does not escape it
-_THREAD = "\ue000thread\ue000"
-_SLOT = re.compile(f"({_NONCE}|{_THREAD})".encode())
 
 
 class ChatWorkload(Common, frozen=True, kw_only=True):
@@ -36,8 +30,10 @@ class ChatWorkload(Common, frozen=True, kw_only=True):
         max_tokens, max_completion_tokens: the output budget, sent under the name that was chosen.
         stream: ask for events; without them there is no TTFT.
         per_chunk_usage: ask for token counts with every event, which gives per-token ITL where the server obeys.
-        cache: ``repeat`` sends the same bodies round after round; ``unique`` begins each text with a number of its own,
-            so that no cache of an earlier request can serve it beyond the system prompt.
+        cache: ``repeat`` sends the same bodies round after round; with ``unique`` no cache of an earlier request can
+            serve one beyond the system prompt: each text begins with a number of its own, each clip is a variant whose
+            picture and sound both hash differently (vLLM answers 400 to a known sound with an unknown picture).
+        encode: ``inside`` reads and encodes media after the request is due, in a thread; ``before`` long before.
         threads: this many stable ``thread_id`` values, used in turn; 0 sends none.
         state: whether caches are meant to be warm or cold; a cold run that meets cached tokens is not called stable.
         schema: a JSON schema file that answers are held to.
@@ -61,6 +57,7 @@ class ChatWorkload(Common, frozen=True, kw_only=True):
     stream: bool = True
     per_chunk_usage: bool = False
     cache: Literal["repeat", "unique"] = "repeat"
+    encode: Literal["before", "inside"] = "before"
     threads: int = 0
     state: Literal["warm", "cold"] | None = None
     schema: str | None = None
@@ -82,10 +79,11 @@ class ChatWorkload(Common, frozen=True, kw_only=True):
         require(self.threads >= 0, "threads must be 0 or more")
         only_video = [self.fps, self.num_frames, self.use_audio or None]
         require(self.media == "video" or not any(only_video), 'fps, num_frames and use_audio belong to media = "video"')
+        is_unique = self.cache == "unique"
         require(
-            self.cache == "repeat" or self.media == "none",
-            'cache = "unique" changes the text alone, and caches know media by itself; use it with media = "none"',
+            not is_unique or self.media != "image", 'cache = "unique" knows texts and video; pictures have no variants'
         )
+        require(not is_unique or self.encode == "before", 'variants are made before the clock; encode = "before"')
         require("stream" not in self.extra, "stream is a key of its own; take it out of extra")
 
     @property
@@ -103,81 +101,6 @@ def _clips_hint(media: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """What one request sends. ``sha256`` is equal for equal bodies; ``batch_size`` None is a single chat."""
-
-    name: str
-    buffers: tuple[bytes, ...]
-    size_bytes: int
-    sha256: str
-    thread: str | None = None
-    batch_size: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Template:
-    """A body cut at the places that differ: static bytes and slots in turn, beginning and ending with static ones."""
-
-    name: str
-    pieces: tuple[bytes, ...]
-    digest: bytes
-
-    def fill(self, values: dict[bytes, bytes]) -> tuple[tuple[bytes, ...], bytes]:
-        """The buffers with their slots filled, and a digest of the whole."""
-        if len(self.pieces) == 1:
-            return self.pieces, self.digest
-        buffers = tuple(values.get(piece, piece) for piece in self.pieces)
-        filled = b"\0".join(values[piece] for piece in self.pieces if piece in values)
-        return buffers, hashlib.sha256(self.digest + filled).digest()
-
-
-class Bodies:
-    """The bodies of a run: the same item for the same ordinal, always.
-
-    Args:
-        templates: one a clip, used in turn.
-        salt: what makes this run's nonces its own; the run's seed.
-        batch_size: bodies in one request; None sends single chats.
-    """
-
-    def __init__(self, templates: Sequence[_Template], *, threads: int, salt: str, batch_size: int | None) -> None:
-        self._templates = templates
-        self._threads = threads
-        self._salt = salt
-        self._batch_size = batch_size
-
-    @property
-    def count(self) -> int:
-        """Different clips or texts."""
-        return len(self._templates)
-
-    def item(self, ordinal: int) -> Item:
-        """What the request with this place in the run sends."""
-        if self._batch_size is None:
-            return self._single(ordinal)
-        parts = [self._single(ordinal * self._batch_size + place) for place in range(self._batch_size)]
-        buffers: list[bytes] = [b'{"items":[']
-        for place, part in enumerate(parts):
-            buffers += [b'%s{"id":"%d","body":' % (b"," if place else b"", place), *part.buffers, b"}"]
-        buffers.append(b"]}")
-        digest = hashlib.sha256("".join(part.sha256 for part in parts).encode()).hexdigest()[:16]
-        name = parts[0].name if len(parts) == 1 else f"{parts[0].name} and {len(parts) - 1} more"
-        return Item(name, tuple(buffers), sum(map(len, buffers)), digest, batch_size=self._batch_size)
-
-    def probe(self, model: str) -> bytes:
-        """A body of one word and one token, to learn whether a model is served."""
-        return _encode(chat.chat_body(model=model, messages=[chat.user_message("Hi")], max_tokens=1))
-
-    def _single(self, ordinal: int) -> Item:
-        template = self._templates[ordinal % len(self._templates)]
-        thread = f"bench-{ordinal % self._threads}" if self._threads else None
-        nonce = hashlib.sha256(f"{self._salt}/{ordinal}".encode()).hexdigest()[:12]
-        values = {_NONCE.encode(): nonce.encode(), _THREAD.encode(): (thread or "").encode()}
-        buffers, digest = template.fill(values)
-        return Item(template.name, buffers, sum(map(len, buffers)), digest.hex()[:16], thread)
-
-
-@dataclass(frozen=True, slots=True)
 class Prepared:
     """A workload ready to be sent.
 
@@ -189,7 +112,7 @@ class Prepared:
     """
 
     workload: ChatWorkload
-    bodies: Bodies
+    bodies: bodies.Bodies
     fingerprint: str
     files: dict[str, str]
     schema: Json | None
@@ -209,23 +132,42 @@ def prepare(file: WorkloadFile, *, can_stream: bool, salt: str, batch_size: int 
     workload = file.checked(ChatWorkload)
     files: dict[str, str] = {}
     schema = None if workload.schema is None else _read_schema(file.resolve(workload.schema), files)
-    media = [("text", [], False)] if workload.clips is None else _media_parts(file, workload, files)
-    bodies = [
-        _template(name, _body(workload, parts, schema, has_audio=has_audio, can_stream=can_stream))
-        for name, parts, has_audio in media
-    ]
-    return Prepared(
-        workload,
-        Bodies(bodies, threads=workload.threads, salt=salt, batch_size=batch_size),
-        fingerprint(workload, files),
-        files,
-        schema,
-        tuple(template.digest.hex()[:16] for template in bodies),
+    is_unique = workload.cache == "unique"
+    is_inside = workload.encode == "inside"
+    templates = []
+    for clip in _clips(file, workload, files):
+
+        def body(uri: str, clip: _Clip = clip) -> Json:
+            part = [clip.part(uri)] if clip.path is not None else []
+            return _body(workload, part, schema, has_audio=clip.has_audio, can_stream=can_stream)
+
+        def encode(clip: _Clip = clip, body: Callable[[str], Json] = body) -> bodies.FreshBody:
+            data = b"" if clip.path is None else clip.path.read_bytes()
+            sel_ns = time.monotonic_ns()
+            uri = _uri(data, clip.media_type)
+            enc_ns = time.monotonic_ns()
+            return bodies.FreshBody(bodies.encode_json(body(uri)), sel_ns, enc_ns)
+
+        is_varied = is_unique and clip.path is not None
+        uri = f"data:{clip.media_type};base64,{bodies.MEDIA}" if is_varied else _uri(clip.data, clip.media_type)
+        template = bodies.make_template(
+            clip.name, body(uri), clip=clip.data if is_varied else None, encode=encode if is_inside else None
+        )
+        templates.append(template)
+    made = bodies.Bodies(
+        templates,
+        threads=workload.threads,
+        salt=salt,
+        batch_size=batch_size,
+        vary=_variant if is_unique and workload.clips is not None else None,
     )
+    hashes = tuple(template.digest.hex()[:16] for template in templates)
+    return Prepared(workload, made, fingerprint(workload, files), files, schema, hashes)
 
 
 def _body(workload: ChatWorkload, parts: list[Json], schema: Json | None, *, has_audio: bool, can_stream: bool) -> Json:
-    text = f"[{_NONCE}] {workload.prompt}" if workload.cache == "unique" else workload.prompt
+    is_marked = workload.cache == "unique" and not parts
+    text = f"[{bodies.NONCE}] {workload.prompt}" if is_marked else workload.prompt
     content: Any = [*parts, chat.text_part(text)] if parts else text
     messages: list[Json] = [{"role": "system", "content": workload.system}] if workload.system is not None else []
     video = (
@@ -250,61 +192,65 @@ def _body(workload: ChatWorkload, parts: list[Json], schema: Json | None, *, has
         | (counting if streams and workload.per_chunk_usage else {})
         | workload.extra,
     )
-    return ({"thread_id": _THREAD} if workload.threads else {}) | body
+    return ({"thread_id": bodies.THREAD} if workload.threads else {}) | body
 
 
-def _encode(body: Json) -> bytes:
-    try:
-        return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    except (TypeError, ValueError) as problem:  # TOML knows dates and infinities; JSON does not
-        raise InvalidRequest(f"the body cannot be written as JSON: {problem}; look at extra") from problem
+@dataclass(frozen=True, slots=True)
+class _Clip:
+    """A media file, read; ``path`` None is a text without one."""
+
+    name: str
+    data: bytes = b""
+    path: Path | None = None
+    media_type: str = ""
+    has_audio: bool = False
+
+    def part(self, uri: str) -> Json:
+        """The content part that carries it."""
+        return chat.video_part(uri) if self.media_type.startswith("video/") else chat.image_part(uri)
 
 
-def _template(name: str, body: Json) -> _Template:
-    encoded = _encode(body)
-    return _Template(name, tuple(_SLOT.split(encoded)), hashlib.sha256(encoded).digest())
-
-
-def _media_parts(
-    file: WorkloadFile, workload: ChatWorkload, files: dict[str, str]
-) -> list[tuple[str, list[Json], bool]]:
-    """Name, content parts and whether there is sound, for every clip or picture."""
-    folder = file.resolve(workload.clips or "")
-    endings, encode = _KINDS[workload.media]
+def _clips(file: WorkloadFile, workload: ChatWorkload, files: dict[str, str]) -> list[_Clip]:
+    """Every clip or picture of the workload, in the order of names; one empty one for a text."""
+    if workload.clips is None:
+        return [_Clip("text")]
+    folder = file.resolve(workload.clips)
+    endings = _ENDINGS[workload.media]
     found = (
         sorted(path for path in folder.rglob("*") if path.suffix.lower() in endings) if folder.is_dir() else [folder]
     )
     kept = [path for path in found if path.is_file() and not path.name.startswith(".")]
     if not kept:
         raise InvalidRequest(f"{file.path}: no {' or '.join(endings)} file under {folder}; set clips")
-    media = []
     for path in kept:
-        data = path.read_bytes()
-        files[path.name] = hashlib.sha256(data).hexdigest()
-        part, has_audio = encode(data, path)
-        media.append((path.name, [part], has_audio))
-    return media
+        files[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return [_video(path) if workload.media == "video" else _image(path) for path in kept]
 
 
-def _video(data: bytes, path: Path) -> tuple[Json, bool]:
-    from vision_bench.media.probe import probe, require_picture  # noqa: PLC0415 - 60 MB that a text workload does without
+def _video(path: Path) -> _Clip:
+    from vision_bench.media.probe import probe, require_picture  # noqa: PLC0415 - 60 MB that a text does without
 
+    data = path.read_bytes()
     info = probe(data, name=path.name)
     require_picture(info)
-    return chat.video_part(_uri(data, "video/mp4")), info.has_audio
+    return _Clip(path.name, data, path, "video/mp4", info.has_audio)
 
 
-def _image(data: bytes, path: Path) -> tuple[Json, bool]:
+def _image(path: Path) -> _Clip:
+    data = path.read_bytes()
     is_png = data.startswith(b"\x89PNG")
     if not is_png and not data.startswith(b"\xff\xd8"):
         raise InvalidRequest(f"{path.name} is neither PNG nor JPEG; convert it")
-    return chat.image_part(_uri(data, "image/png" if is_png else "image/jpeg")), False
+    return _Clip(path.name, data, path, "image/png" if is_png else "image/jpeg")
 
 
-_KINDS: dict[str, tuple[tuple[str, ...], Callable[[bytes, Path], tuple[Json, bool]]]] = {
-    "video": ((".mp4",), _video),
-    "image": ((".jpg", ".jpeg", ".png"), _image),
-}
+def _variant(clip: bytes, number: int) -> bytes:
+    from vision_bench.media.variants import unique  # noqa: PLC0415 - as in _video
+
+    return unique(clip, number)
+
+
+_ENDINGS = {"video": (".mp4",), "image": (".jpg", ".jpeg", ".png")}
 
 
 def _uri(data: bytes, media_type: str) -> str:

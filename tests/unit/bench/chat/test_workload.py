@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from vision_bench.bench.chat.workload import Item, Prepared, prepare, validity
+from vision_bench.bench.chat.bodies import Item
+from vision_bench.bench.chat.workload import Prepared, prepare, validity
 from vision_bench.bench.workload import read_workload
 from vision_bench.errors import InvalidRequest
 
@@ -121,6 +122,18 @@ def test_pictures_go_out_in_turn(tmp_path: Path) -> None:
     assert sorted(made.files) == ["a.jpg", "b.png"]
 
 
+def test_what_is_encoded_inside_is_what_would_have_been_before(tmp_path: Path) -> None:
+    """The same bytes under the same hash, read anew, with stamps in order."""
+    (tmp_path / "a.png").write_bytes(b"\x89PNG1")
+    options: dict[str, Any] = {"media": "image", "clips": "a.png", "threads": 2}
+    before, inside = prepared(tmp_path, **options), prepared(tmp_path, encode="inside", **options)
+    assert (before.bodies.are_encoded_inside, inside.bodies.are_encoded_inside) == (False, True)
+    made = inside.bodies.encode(1)
+    assert b"".join(made.item.buffers) == b"".join(before.bodies.item(1).buffers)
+    assert made.item.sha256 == before.bodies.item(1).sha256 and made.item.thread == "bench-1"
+    assert made.sel_ns <= made.enc_ns <= made.ser_ns
+
+
 def test_the_fingerprint_follows_the_files(tmp_path: Path) -> None:
     """A picture that changed is another workload, under the same name and text."""
     (tmp_path / "a.png").write_bytes(b"\x89PNG1")
@@ -154,7 +167,8 @@ def test_a_schema_is_sent_and_held_to(tmp_path: Path) -> None:
         ({"fps": 2.0}, "belong to media"),
         ({"media": "video", "clips": "x", "fps": 2.0, "num_frames": 3}, "exclude each other"),
         ({"media": "image", "clips": "x"}, "no .jpg or .jpeg or .png"),
-        ({"media": "image", "clips": "x", "cache": "unique"}, "caches know media"),
+        ({"media": "image", "clips": "x", "cache": "unique"}, "pictures have no variants"),
+        ({"cache": "unique", "encode": "inside"}, "before the clock"),
         ({"schema": "none.json"}, "none.json"),
         ({"promt": "x"}, "did you mean 'prompt'"),
         ({"max_tokens": "8"}, "max_tokens: expected int"),
