@@ -86,6 +86,20 @@ def test_losses_cost_their_own_frames_alone(film: Film, lost: set[int]) -> None:
     assert not (receiver.losses and len(network) == len(film.packets))
 
 
+@given(films(), st.sets(st.integers(0, 120)), st.sets(st.integers(0, 13)))
+def test_an_intact_frame_builds_on_nothing_that_is_missing(film: Film, lost: set[int], keys: set[int]) -> None:
+    """A frame is called intact if all since its key frame came out, and only then."""
+    stamps = list(dict.fromkeys(packet.timestamp for packet in film.packets))
+    marked = [replace(packet, is_key=stamps.index(packet.timestamp) in keys) for packet in film.packets]
+    receiver = Receiver().take(packet for place, packet in enumerate(marked) if place not in lost)
+    receiver.run_until(FAR_NS)
+    got = [film.frame_of(text) for text in receiver.data]
+    for frame, number in zip(receiver.frames, got, strict=True):
+        key = max((key for key in keys if key <= number), default=None)
+        assert frame.is_key == (number in keys)
+        assert frame.is_intact == (key is not None and set(range(key, number)) <= set(got))
+
+
 @given(films(), st.sets(st.integers(0, 120)))
 def test_no_frame_waits_longer_than_the_patience(film: Film, lost: set[int]) -> None:
     """From a frame's last packet to its release it is at most 250 ms, whatever was lost before it."""

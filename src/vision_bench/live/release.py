@@ -4,7 +4,7 @@ aiortc hands a frame on when the next frame's first packet comes, which at 2 fra
 the marker bit, which senders set on a frame's last packet, releases it, and only a run without a hole does so. What
 aiortc does, and how this takes its place, is in docs/decisions/0020-early-release.md.
 
-No clock, no socket, no codec: what a payload tells about frames is in the packet's flags.
+No clock, no socket, no codec: what a payload tells about frames is in the packet's flags, which ``payloads`` reads.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ class Packet:
     """Nothing that decoding needs comes before it in its frame, as far as the payload tells."""
     ends: bool = True
     """It may be the last of its frame: False inside a fragmented unit, whatever the marker says."""
+    is_key: bool = True
+    """Part of a frame that is decoded without any other, as far as the payload tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,9 @@ class EncodedFrame:
     packets: int
     first_arrived_ns: int
     last_arrived_ns: int
+    is_key: bool = True
+    is_intact: bool = True
+    """Every frame since the last key frame was handed on before it; otherwise its picture may be damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,7 @@ class FrameAssembler:
         self._hole: int | None = None
         self._far: Packet | None = None
         self._is_lost = False
+        self._is_intact = False
         self.deadline_ns: int | None = None
 
     @property
@@ -159,17 +165,22 @@ class FrameAssembler:
         run = [packet for packet in self._pop_below(self._scanned) if packet.payload]
         self._next = self._floor = self._scanned
         self._taken_timestamp, self._timestamp = self._timestamp, None
+        is_key = any(packet.is_key for packet in run)
+        self._is_intact = self._is_intact or is_key
         return EncodedFrame(
             timestamp=run[0].timestamp,
             data=b"".join(packet.payload for packet in run),
             packets=len(run),
             first_arrived_ns=min(packet.arrived_ns for packet in run),
             last_arrived_ns=max(packet.arrived_ns for packet in run),
+            is_key=is_key,
+            is_intact=self._is_intact,
         )
 
     def _drop_rest_of_taken(self) -> None:
         """More of the frame that was handed on as complete: its marker was none, and it is broken now."""
         self._is_lost = self._is_lost or self.believes_marker
+        self._is_intact = False
         self.believes_marker = False
         self._pass_over()
 
@@ -214,6 +225,7 @@ class FrameAssembler:
     def _let_go(self) -> None:
         """Give the broken frame up; what is behind the hole stays, and may still be completed."""
         self._is_lost = True
+        self._is_intact = False
         self._pop_below(self._scanned)
         self._floor, self._next = self._scanned, None
         self._broken_timestamp, self._timestamp = self._timestamp, None

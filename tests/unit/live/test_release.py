@@ -145,6 +145,17 @@ def test_a_payload_that_could_begin_a_frame_is_not_taken_for_one_within() -> Non
     assert Receiver().take(late).data == whole((1, 2))
 
 
+def test_frames_after_a_loss_are_called_damaged_until_a_key_frame() -> None:
+    """A picture that builds on one that never came may be wrong; so may all before the first key frame."""
+    packets = [replace(packet, is_key=packet.sequence in (1, 6)) for packet in sent([1, 1, 1, 2, 1, 1, 1])]
+    del packets[3]
+    receiver = Receiver().take(packets)
+    receiver.run_until(10**12)
+    assert receiver.data == whole((0, 1), (1, 1), (2, 1), (4, 1), (5, 1), (6, 1))
+    assert [frame.is_key for frame in receiver.frames] == [False, True, False, False, True, False]
+    assert [frame.is_intact for frame in receiver.frames] == [False, True, True, False, True, True]
+
+
 def test_padding_belongs_to_no_frame() -> None:
     """Empty packets behind, before and inside frames, with the timestamp of the frame before, do no harm."""
     receiver = Receiver().take(sent([2, 3, 1], padding=2))
