@@ -89,6 +89,9 @@ def test_what_the_engine_declared_comes_back(engine: str, tmp_path: Path, comman
     )
     assert (step["ttft_ms"]["count"], step["icl_ms"]["count"], step["itl_ms"]["count"]) == (40, 600, 600)
     assert step["tpot_ms"]["p50"] == pytest.approx(ITL_MS, rel=0.2)
+    assert step["server"]["histograms"]["vllm:time_to_first_token_seconds"]["count"] == 40
+    assert step["server"]["histograms"]["vllm:request_prefill_time_seconds"]["mean_ms"] >= TTFT_MS - 1
+    assert step["server"]["counters"]["vllm:generation_tokens_total"] == 40 * TOKENS
     records = [record for record in read_records(out, ChatRecord) if record.step == step["step"]]
     truth = {line["request_id"]: line for line in map(json.loads, httpx.get(f"{engine}/truth").text.splitlines())}
     errors = []

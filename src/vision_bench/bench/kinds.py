@@ -17,6 +17,7 @@ from vision_bench.bench.chat.metrics import StepContext, Tally
 from vision_bench.bench.chat.pool import Pool
 from vision_bench.bench.chat.record import ChatRecord
 from vision_bench.bench.chat.slo import read_slo
+from vision_bench.bench.chat.stages import told_between
 from vision_bench.bench.chat.target import Address, ChatTarget, read_address
 from vision_bench.bench.chat.workload import Prepared, prepare, validity
 from vision_bench.bench.clock import Clock
@@ -45,10 +46,14 @@ class Link(NamedTuple):
     Attributes:
         check: before the clock starts; gives what the server tells of itself.
         ready: before each step: make what so many requests from this ordinal on need.
+        observe: before and after each step: what the server counts, in any form, or None.
+        told: what two of those say of the step between them.
     """
 
     check: Callable[[], Awaitable[Json]]
     ready: Callable[[int, int], None]
+    observe: Callable[[], Awaitable[Any]]
+    told: Callable[[Any, Any], Json]
     send: Callable[[Any], Awaitable[None]]
 
 
@@ -123,7 +128,12 @@ def _load_chat(file: WorkloadFile, options: LoadOptions) -> Loaded:
         "streams": workload.stream and not is_batch,
         "slo": options.slo,
     }
-    labels = {"model": workload.model, "media": workload.media_shape, "region": workload.region}
+    labels = {
+        "model": workload.model,
+        "media": workload.media_shape,
+        "encode": workload.encode,
+        "region": workload.region,
+    }
 
     @asynccontextmanager
     async def open_target(clock: Clock, run_id: str) -> AsyncIterator[Link]:
@@ -150,7 +160,7 @@ def _chat_link(  # noqa: PLR0917 - what is joined here has nothing in common
     async def check() -> Json:
         return {"models": (await target.check(prepared.workload.model)).models}
 
-    return Link(check, prepared.bodies.ready, target.send)
+    return Link(check, prepared.bodies.ready, target.observe, told_between, target.send)
 
 
 def _chat_tally(manifest: Mapping[str, Any], step: StepLog, last_ns: int) -> Tally:
@@ -174,6 +184,7 @@ def _chat_tally(manifest: Mapping[str, Any], step: StepLog, last_ns: int) -> Tal
         is_cold=values["state"] == "cold",
         fixed_tokens=budget if is_fixed else None,
         slo=read_slo(facts["slo"]) if facts["slo"] else (),
+        server=step.server or {},
     )
     return Tally(context)
 

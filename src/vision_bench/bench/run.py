@@ -40,6 +40,8 @@ SCHEMA = 1
 DRAIN_SECONDS = 60.0
 """How long after a step's last arrival answers are waited for, unless the workload's own timeout is shorter."""
 WARM_UP_LANES = 4
+SETTLE_SECONDS = 0.1
+"""A server counts a request a little after its last byte."""
 TICK_SECONDS = 0.5
 HEADLINE_SIZE = 200
 """The line of progress speaks of this many answers, the last ones."""
@@ -262,6 +264,7 @@ class _Session:
         self._counts.clear()
         status.offered_rate = None if step.schedule is None else step.schedule.rate
         status.window_seconds = None if step.window_ns is None else step.window_ns / 1e9
+        before = await self._link.observe()
         with self._ending(facts):
             async with self._telling(status, facts):
                 if step.schedule is not None:
@@ -270,6 +273,11 @@ class _Session:
                     await self._driver.closed_loop(
                         facts, lanes=step.concurrency or 1, window_ns=step.window_ns, max_requests=step.max_requests
                     )
+        if before is not None:
+            await asyncio.sleep(SETTLE_SECONDS)
+            after = await self._link.observe()
+            if after is not None:
+                self._folder.note_server(facts.step, self._link.told(before, after))
 
     def _begin(self, named: Json) -> StepFacts:
         facts = StepFacts(self._next_step)

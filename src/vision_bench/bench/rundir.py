@@ -32,11 +32,12 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class StepLog:
-    """What the folder says of one step: the line of its begin, and that of its end if it came to one."""
+    """What the folder says of one step: the lines of its begin and end, and of what the server told of it."""
 
     step: int
     begin: Json
     end: Json | None
+    server: Json | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -97,6 +98,10 @@ class RunFolder:
         """Note that a step is over, with what the driver knows of it."""
         self._steps.append(msgspec.json.encode({"step": step, "event": "end", **facts}))
 
+    def note_server(self, step: int, facts: Mapping[str, Any]) -> None:
+        """Note what the server counted in a step."""
+        self._steps.append(msgspec.json.encode({"step": step, "event": "server", **facts}))
+
 
 class _Appender:
     """A file of lines, each written in one call; a line that did not fit is taken back."""
@@ -152,12 +157,14 @@ def read_manifest(path: Path) -> Json:
 
 def read_steps(path: Path) -> list[StepLog]:
     """Every step that was begun, in order."""
-    begins: dict[int, Json] = {}
-    ends: dict[int, Json] = {}
+    events: dict[str, dict[int, Json]] = {"begin": {}, "end": {}, "server": {}}
     for line in _lines(path / STEPS):
         facts = json.loads(line)
-        (begins if facts["event"] == "begin" else ends)[facts["step"]] = facts
-    return [StepLog(step, begin, ends.get(step)) for step, begin in begins.items()]
+        events[facts["event"]][facts["step"]] = facts
+    return [
+        StepLog(step, begin, events["end"].get(step), events["server"].get(step))
+        for step, begin in events["begin"].items()
+    ]
 
 
 def read_records(path: Path, kind: type[R]) -> Iterator[R]:

@@ -60,6 +60,7 @@ def test_steps_know_whether_they_ended(tmp_path: Path) -> None:
         for step in (1, 2, 3):
             run.begin_step(step, {"rate": step})
         run.end_step(1, {"is_complete": True})
+        run.note_server(1, {"counters": {"hits": 2}})
         run.end_step(2, {"is_complete": False})
     steps = read_steps(tmp_path)
     assert [(step.step, step.is_complete, step.begin["rate"]) for step in steps] == [
@@ -68,6 +69,7 @@ def test_steps_know_whether_they_ended(tmp_path: Path) -> None:
         (3, False, 3),
     ]
     assert steps[2].end is None
+    assert [step.server and step.server["counters"] for step in steps] == [{"hits": 2}, None, None]
 
 
 def test_a_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from vision_bench.bench.chat import formulas
 from vision_bench.bench.chat.record import ChatRecord
 from vision_bench.bench.chat.slo import Limit, is_good
+from vision_bench.bench.chat.stages import STAGES, stage_row
 from vision_bench.bench.column import column
 from vision_bench.bench.record import OK, RUNNING, UNSENT
 from vision_bench.bench.verdict import Evidence, Flow, Span, flow_of, judge
@@ -62,6 +63,7 @@ class StepContext:
         streams: events were asked for; without, a failed request has no infinite TTFT either.
         is_cold: the workload says that caches are cold.
         fixed_tokens: every answer was asked to be this long.
+        server: what the server counted in the step, as ``stages.told_between`` has it; empty where it does not tell.
     """
 
     start_ns: int
@@ -76,6 +78,7 @@ class StepContext:
     is_cold: bool = False
     fixed_tokens: int | None = None
     slo: Sequence[Limit] = ()
+    server: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass
@@ -131,6 +134,9 @@ class Tally:
             self._values.setdefault(name, array("d")).extend(values)
         for name, value in record.server_ms.items():
             self._put(f"server/{name}", value)
+        for stage in STAGES:
+            if stage.of is not None:
+                self._put(f"stage/{stage.name}", stage.of(record))
         self._good += is_good(record, self.context.slo)
         self.finish_reasons[record.finish_reason or "not told"] += 1
         self._checked += record.is_valid is not None
@@ -255,8 +261,15 @@ class Tally:
                 "connections_opened": self._connections,
             },
             "server_ms": self._group("server/"),
+            "server": {name: context.server.get(name, {}) for name in ("histograms", "counters")},
+            "stages": self._stages(),
             "splits": self._split_columns(),
         }
+
+    def _stages(self) -> list[Json]:
+        seen = self._group("stage/")
+        told = self.context.server.get("histograms", {})
+        return [stage_row(stage, seen.get(stage.name), told) for stage in STAGES]
 
     def _column(self, name: str) -> Json:
         return column(self._values.get(name, ()), censored=self._censored.get(name, ()))

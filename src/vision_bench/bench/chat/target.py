@@ -20,6 +20,7 @@ from vision_bench.bench.record import OK
 from vision_bench.errors import ConnectFailed, InvalidRequest, UnknownName, UpstreamTimeout
 from vision_bench.wire.chat import chat_body, error_message, user_message
 from vision_bench.wire.models import read_models
+from vision_bench.wire.prometheus import Page, read_page
 from vision_bench.wire.shapes import MAX_DEPTH, parse_json
 
 Wire = Literal["completions", "chat", "batch"]
@@ -38,6 +39,14 @@ class Address:
     path: str
     is_secure: bool
     wire: Wire
+
+    @property
+    def root(self) -> str:
+        """What stands before the chat route: models and metrics are found under it."""
+        for route in ("/v1/chat/completions", "/chat/completions", "/chat/batch", "/chat"):
+            if self.path.endswith(route):
+                return self.path.removesuffix(route)
+        return ""
 
     @property
     def authority(self) -> str:
@@ -134,7 +143,7 @@ class ChatTarget:
             InvalidRequest: it wants a key, or another one.
         """
         await self._pool.check()
-        status, body = await self._ask("GET", "/v1/models", b"")
+        status, body = await self._ask("GET", f"{self._address.root}/v1/models", b"")
         if status in (401, 403):
             raise InvalidRequest(f"{self._address.url} answered {status}: {error_message(body)[:200]}; give --api-key")
         try:
@@ -149,6 +158,14 @@ class ChatTarget:
                 listed = ", ".join(models[:10]) or "none"
                 raise UnknownName(f"{self._address.url} does not serve the model {model!r}; it lists {listed}")
         return ServerFacts(models)
+
+    async def observe(self) -> Page | None:
+        """The server's metrics as they are now; None where it has none."""
+        try:
+            status, body = await self._ask("GET", f"{self._address.root}/metrics", b"")
+        except ConnectFailed:
+            return None
+        return read_page(body.decode(errors="replace")) if status == 200 else None
 
     async def send(self, record: ChatRecord) -> None:
         """Send what the record's ordinal stands for, and fill it in; failures are outcomes."""

@@ -213,3 +213,30 @@ def test_a_stall_inside_a_stream_cannot_hide() -> None:
     found = summary_of(records)
     assert (found["max_icl_ms"]["p50"], found["icl_ms"]["p95"], found["icl_ms"]["p50"]) == (400, 400, 5)
     assert found["stall_ratio"]["p50"] == pytest.approx(300 / 410, abs=1e-5)
+
+
+def test_every_stage_is_in_the_table_told_or_unknown() -> None:
+    """Client stamps, the server's own words and its histograms, each with its source; nobody's stage is unknown."""
+    records = steady(40, server_ms={"queue_ms": 2.0})
+    told = {"vllm:request_prefill_time_seconds": {"count": 40, "mean_ms": 50.0}}
+    rows = {row["stage"]: row for row in summary_of(records, server={"histograms": told, "counters": {}})["stages"]}
+    assert rows["gateway_queue"]["ms"]["p50"] == 2.0 and rows["gateway_queue"]["source"] == "Server-Timing"
+    assert rows["prefill"]["server"] == {"count": 40, "mean_ms": 50.0} and "/metrics" in rows["prefill"]["source"]
+    assert rows["first_to_last_event"]["ms"]["p50"] == 20
+    unknown = [name for name, row in rows.items() if row["source"].startswith("unknown")]
+    assert unknown == [
+        "frame_capture", "video_transport", "selection", "encoding", "gateway_upstream", "decoding_and_preprocessing",
+        "scheduling", "generation",
+    ]  # fmt: skip
+    assert all(rows[name]["ms"] is rows[name]["server"] is None for name in unknown)
+
+
+def test_encoding_inside_the_clock_is_a_stage() -> None:
+    """3 ms to read and 4 to encode and write, before anything was sent."""
+    records = [
+        answered(n, due=n * 100, sent=n * 100 + 7, events=(n * 100 + 50,), sel_ns=(n * 100 + 3) * MS,
+                 enc_ns=(n * 100 + 5) * MS, ser_ns=(n * 100 + 7) * MS)
+        for n in range(10)
+    ]  # fmt: skip
+    rows = {row["stage"]: row["ms"] for row in summary_of(records)["stages"]}
+    assert (rows["selection"]["mean"], rows["encoding"]["mean"], rows["wait_in_client"]["mean"]) == (3, 4, 0)

@@ -44,3 +44,12 @@ def test_what_is_no_address_is_refused(url: str) -> None:
     """The message names an address that would do, or the routes."""
     with pytest.raises(InvalidRequest, match="chat"):
         read_address(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "root"),
+    [("http://h", ""), ("http://h/chat", ""), ("http://h/api/v1", "/api"), ("http://h/gw/chat/batch", "/gw")],
+)
+def test_models_and_metrics_are_looked_for_beside_the_route(url: str, root: str) -> None:
+    """A server may live under a prefix."""
+    assert read_address(url).root == root

@@ -1,0 +1,91 @@
+"""The path of a request from camera to checked answer as a table of stages, each with who tells it.
+
+A stage that nobody tells stands there as unknown: a latency that is left out of a table looks like none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from vision_bench.bench.chat.formulas import between_ms, first_ns
+from vision_bench.bench.chat.record import ChatRecord
+from vision_bench.wire.prometheus import Histogram, Page, difference
+
+Json = dict[str, Any]
+
+
+class Stage(NamedTuple):
+    """One stage.
+
+    Attributes:
+        of: its time in one record, ms; None where no record tells it.
+        source: who tells it, where records do.
+        metric: the server's histogram that tells it for the step as a whole.
+    """
+
+    name: str
+    of: Callable[[ChatRecord], float | None] | None
+    source: str
+    metric: str | None = None
+
+
+def _told(name: str) -> Callable[[ChatRecord], float | None]:
+    return lambda record: record.server_ms.get(name)
+
+
+STAGES = (
+    Stage("frame_capture", None, "not part of this workload"),
+    Stage("video_transport", None, "not part of this workload"),
+    Stage("selection", lambda record: between_ms(record.dec_ns, record.sel_ns), "client"),
+    Stage("encoding", lambda record: between_ms(record.sel_ns, record.ser_ns), "client"),
+    Stage("wait_in_client", lambda record: between_ms(record.ser_ns or record.due_ns, record.hdr_ns), "client"),
+    Stage("upload", lambda record: between_ms(record.hdr_ns, record.bod_ns), "client"),
+    Stage("gateway_queue", _told("queue_ms"), "Server-Timing"),
+    Stage("gateway_upstream", _told("upstream_ms"), "Server-Timing"),
+    Stage("decoding_and_preprocessing", None, "the server tells neither"),
+    Stage("scheduling", _told("queue_time_ms"), "per-request metrics", "vllm:request_queue_time_seconds"),
+    Stage("prefill", None, "", "vllm:request_prefill_time_seconds"),
+    Stage("sent_to_first_event", lambda record: between_ms(record.bod_ns, first_ns(record)), "client"),
+    Stage("generation", _told("generation_time_ms"), "per-request metrics", "vllm:request_decode_time_seconds"),
+    Stage(
+        "first_to_last_event",
+        lambda record: between_ms(first_ns(record), record.k_ns[-1] if record.k_ns else None),
+        "client",
+    ),
+    Stage("parsing", lambda record: between_ms(record.end_ns, record.par_ns), "client"),
+    Stage("validation", lambda record: between_ms(record.par_ns, record.val_ns), "client"),
+)
+
+
+def stage_row(stage: Stage, seen: Json | None, server: Mapping[str, Json]) -> Json:
+    """A stage as the summary has it.
+
+    Args:
+        seen: its column over good answers, if any record told it.
+        server: the step's histograms, as ``told_between`` has them.
+    """
+    told = server.get(stage.metric or "")
+    if seen is not None:
+        return {"stage": stage.name, "source": stage.source, "ms": seen, "server": None}
+    if told is not None:
+        return {"stage": stage.name, "source": f"/metrics, {stage.metric}", "ms": None, "server": told}
+    return {"stage": stage.name, "source": f"unknown: {stage.source or 'nobody tells'}", "ms": None, "server": None}
+
+
+def told_between(before: Page, after: Page) -> Json:
+    """What a server counted in a step: its histograms that moved, times in ms, and its counters."""
+    moved = difference(before, after)
+    return {
+        "histograms": {name: _shown(name, histogram) for name, histogram in sorted(moved.histograms.items())},
+        "counters": dict(sorted(moved.counters.items())),
+    }
+
+
+def _shown(name: str, histogram: Histogram) -> Json:
+    """Count and exact mean; a percentile is known up to its bucket's bound."""
+    is_time = name.endswith("_seconds")
+    unit, scale = ("_ms", 1e3) if is_time else ("", 1.0)
+    numbers = {"mean": histogram.mean, "p50_at_most": histogram.at_most(0.5), "p99_at_most": histogram.at_most(0.99)}
+    shown = {f"{key}{unit}": None if value is None else round(value * scale, 6) for key, value in numbers.items()}
+    return {"count": int(histogram.count), **shown}
