@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import combinations
 
 import pytest
 from tests.unit.bench.realtime.made import arrivals
@@ -55,6 +56,32 @@ def test_a_drift_above_the_noise_is_shown() -> None:
     assert drift.low_ms_per_chunk is not None
     assert drift.high_ms_per_chunk is not None
     assert 0 < drift.low_ms_per_chunk < 10 < drift.high_ms_per_chunk + 1
+
+
+def test_the_bounds_are_sens() -> None:
+    """Ten intervals without ties have 45 slopes, and S varies by 125: bounds 1.96 x 11.18 = 21.9 slopes apart.
+
+    They are the 11th and the 35th; the middle one is the 23rd.
+    """
+    intervals = [700.0 + 2.0**place for place in range(10)]
+    slopes = sorted((2.0**j - 2.0**i) / (j - i) for i, j in combinations(range(10), 2))
+    drift = interval_drift(session(intervals))
+    assert len(set(slopes)) == 45
+    assert drift.ms_per_chunk == pytest.approx(slopes[22])
+    assert drift.low_ms_per_chunk == pytest.approx(slopes[10])
+    assert drift.high_ms_per_chunk == pytest.approx(slopes[34])
+
+
+def test_ties_narrow_the_bounds() -> None:
+    """Values that repeat can rank in fewer ways: five times 700, then 701, 703, 709 ...: S varies by 108.3.
+
+    The bounds are the 12th and the 34th slope of 45, ten of which are 0.
+    """
+    intervals = [700.0] * 5 + [700.0 + 3.0**place for place in range(5)]
+    slopes = sorted((intervals[j] - intervals[i]) / (j - i) for i, j in combinations(range(10), 2))
+    drift = interval_drift(session(intervals))
+    assert drift.low_ms_per_chunk == pytest.approx(slopes[11])
+    assert drift.high_ms_per_chunk == pytest.approx(slopes[33])
 
 
 def test_too_few_intervals_say_nothing() -> None:

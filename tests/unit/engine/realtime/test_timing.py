@@ -50,6 +50,12 @@ def test_a_rollout_of_one_chunk_is_its_ttfc() -> None:
     assert [chunk.interval_ms for chunk in plan(TimingSettings(ttfc_ms=1500), num_chunks=1)] == [1500.0]
 
 
+def test_the_second_of_two_chunks_is_the_last() -> None:
+    """On the ramp's first step and cheaper for having no successor."""
+    planned = plan(TimingSettings(ttfc_ms=1500, chunk_ms=1000), num_chunks=2)
+    assert [chunk.interval_ms for chunk in planned] == pytest.approx([1500, 760])
+
+
 def test_the_same_seed_gives_the_same_session() -> None:
     """Another seed, session or chunk draws something else; a longer rollout begins with the same chunks."""
     settings = TimingSettings(jitter=0.2, seed=7)
