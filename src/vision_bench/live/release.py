@@ -2,7 +2,7 @@
 
 aiortc hands a frame on when the next frame's first packet comes, which at 2 frames a second is half a second late. Here
 the marker bit, which senders set on a frame's last packet, releases it, and only a run without a hole does so. What
-aiortc does, and how this takes its place, is in docs/decisions/0020-early-release.md.
+aiortc does, and how this takes its place, is in docs/decisions/0021-early-release.md.
 
 No clock, no socket, no codec: what a payload tells about frames is in the packet's flags, which ``payloads`` reads.
 """
