@@ -79,6 +79,17 @@ class Status:
     headline: dict[str, float] | None = None
 
 
+def run_to_end(options: RunOptions, *, on_status: Callable[[Status], None] | None = None) -> Json:
+    """As ``run``, in an event loop of its own: uvloop's where there is one, which takes half of asyncio's time for a
+    piece of a stream and so stamps what comes next sooner.
+    """
+    new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+    with contextlib.suppress(ImportError):  # it is not on every system
+        from uvloop import new_event_loop  # noqa: PLC0415
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(run(options, on_status=on_status))
+
+
 async def run(options: RunOptions, *, on_status: Callable[[Status], None] | None = None) -> Json:
     """Run everything and give the summary, which lies in the folder too. Cancelled, it leaves a readable folder.
 

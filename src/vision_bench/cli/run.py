@@ -54,16 +54,15 @@ def command(as_json: bool, allow_failures: bool, **flags: Any) -> int:
 
     Exit status: 0 all succeeded; 2 a bad file or option; 3 some failed; 4 nothing could be done; 130 interrupted.
     """
-    import asyncio
     import json
 
-    from vision_bench.bench.run import run
+    from vision_bench.bench.run import run_to_end
     from vision_bench.errors import ConnectFailed
 
     options = _options(flags)
     try:
         with _progress() as on_status:
-            summary = asyncio.run(run(options, on_status=on_status))
+            summary = run_to_end(options, on_status=on_status)
     except ConnectFailed as problem:  # nothing was written
         click.echo(f"error: {problem}", err=True)
         return NOTHING_DONE

@@ -40,13 +40,13 @@ def summary(ok: int, failed: int) -> dict[str, Any]:
 def execute(monkeypatch: pytest.MonkeyPatch, folder: Path, result: Any, *words: str) -> tuple[Any, list[RunOptions]]:
     seen: list[RunOptions] = []
 
-    async def fake(options: RunOptions, *, on_status: object) -> Any:
+    def fake(options: RunOptions, *, on_status: object) -> Any:
         seen.append(options)
         if isinstance(result, Exception):
             raise result
         return result
 
-    monkeypatch.setattr("vision_bench.bench.run.run", fake)
+    monkeypatch.setattr("vision_bench.bench.run.run_to_end", fake)
     file = folder / "w.toml"
     file.touch()
     given = [str(file), "--target", "http://h/chat", "--out", str(folder / "run"), "--rate", "1,2.5", *words]
