@@ -11,6 +11,10 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from vision_bench.errors import InvalidSettings
 from vision_bench.gateway.media_hosts import HostList
 
+_BLANKS = " \t\r\n"
+"""What stands around a key in a file or a secret's mount, and is not the key's. Not all that strip() knows: to it some
+letters of UTF-8 read as Latin-1 are blanks."""
+
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -104,23 +108,38 @@ class Settings(BaseSettings):
         try:
             parts = urlsplit(value)
             usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+            (parts.hostname or "").encode("idna")  # as the system's resolver will: no empty label, none over 63 letters
         except ValueError:  # a port that is no number, an IPv6 address without its bracket
             usable = False
         if not usable:
             raise ValueError("must be an http:// or https:// address such as http://127.0.0.1:8000/v1")
+        if not _is_visible_ascii(value) or "\\" in value:  # it stands in the head of every request to vLLM
+            raise ValueError("must be ASCII without blanks; write other letters as %XX, of a host as xn--")
         if parts.username or parts.password:
             raise ValueError("must hold no user name or password; put the key into VLLM_API_KEY")
         if parts.query or parts.fragment:
             raise ValueError("must end with the path, usually /v1")
         return value.rstrip("/")
 
+    @field_validator("vllm_api_key", mode="before")
+    @classmethod
+    def _one_header(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        key = value.strip(_BLANKS)
+        if not key or not _is_visible_ascii(key):
+            raise ValueError("must be one key of visible ASCII letters, for it is sent in a header")
+        return key
+
     @field_validator("gateway_api_keys", mode="before")
     @classmethod
     def _split_keys(cls, value: Any) -> Any:
         if isinstance(value, str):
-            keys = tuple(key.strip(" \t") for key in value.split(",") if key.strip())
+            keys = tuple(key for part in value.split(",") if (key := part.strip(_BLANKS)))
             if not keys:
                 raise ValueError("is set but holds no key, which would leave the gateway open; unset it to mean that")
+            if any(ord(letter) < 0x20 or letter == "\x7f" for key in keys for letter in key):
+                raise ValueError("a key holds a line end or another control character; separate keys by commas")
             return keys
         return value
 
@@ -182,3 +201,7 @@ def _describe(error: Any) -> str:
     is_secret = name.endswith(("api_key", "api_keys")) or "@" in str(error["input"])
     shown = "" if is_secret else f"={error['input']!r}"
     return f"{name.upper()}{shown}: {message[0].lower()}{message[1:]}"
+
+
+def _is_visible_ascii(text: str) -> bool:
+    return all("!" <= letter <= "~" for letter in text)

@@ -72,6 +72,13 @@ def test_keys_are_a_list_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> Non
         ("VLLM_BASE_URL", "http://host:port/v1"),
         ("VLLM_BASE_URL", "http://host:99999/v1"),
         ("VLLM_BASE_URL", "http://[::1/v1"),
+        ("VLLM_BASE_URL", "http://a..b/v1"),
+        ("VLLM_BASE_URL", f"http://{'a' * 64}.example/v1"),
+        ("VLLM_BASE_URL", "http://host/v 1"),
+        ("VLLM_BASE_URL", "http://host/v1\n/x"),
+        ("VLLM_BASE_URL", "http://host/비전"),
+        ("VLLM_BASE_URL", "http://비전.example/v1"),
+        ("VLLM_BASE_URL", "http://host\\evil/v1"),
         ("VLLM_BASE_URL", "http://host/v1?key=1"),
         ("VLLM_CONCURRENCY", "0"),
         ("VLLM_CONCURRENCY", "-1"),
@@ -179,3 +186,33 @@ def test_a_door_left_open_by_mistake_is_refused(settings: dict[str, Any], reason
     """Keys that are none, and a limit of nothing."""
     with pytest.raises(InvalidSettings, match=reason):
         load_settings(vllm_base_url="http://x/v1", **settings)
+
+
+@pytest.mark.parametrize("value", ["key\n", "key\r\n", " key\t"])
+def test_the_line_end_of_a_file_is_not_part_of_a_key(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """A key that was read from a file, or from a secret's mount, often brings one with it."""
+    monkeypatch.setenv("VLLM_API_KEY", value)
+    monkeypatch.setenv("GATEWAY_API_KEYS", value)
+    settings = load_settings(vllm_base_url=BASE)
+    assert settings.vllm_api_key is not None
+    assert settings.vllm_api_key.get_secret_value() == "key"
+    assert [key.get_secret_value() for key in settings.gateway_api_keys] == ["key"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("VLLM_API_KEY", "hunter\n2"),
+        ("VLLM_API_KEY", "hunter 2"),
+        ("VLLM_API_KEY", "hunter비밀"),
+        ("VLLM_API_KEY", " "),
+        ("GATEWAY_API_KEYS", "hunter1\nhunter2"),
+        ("GATEWAY_API_KEYS", "hunter1,hunter\x7f2"),
+    ],
+)
+def test_a_key_that_no_header_can_hold_stops_the_start(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    """Else every call would fail, or every caller be refused. The line names the setting and not the key."""
+    monkeypatch.setenv(name, value)
+    with pytest.raises(InvalidSettings, match=f"^{name}: ") as problem:
+        load_settings(vllm_base_url=BASE)
+    assert "hunter" not in str(problem.value)
