@@ -63,6 +63,22 @@ def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_the_log_names_the_address(workers: str, tmp_path: Path) -> None:
+    """Of port 0, the one that was taken: nobody could find it otherwise."""
+    command = [*SERVE, "--port", "0", "--workers", workers]
+    process = start(command, tmp_path, VLLM_BASE_URL="http://127.0.0.1:9/v1")
+    assert process.stderr is not None
+    try:
+        line = next(line for line in process.stderr if "listening on" in line)
+        with httpx.Client(base_url=line.split()[-1], trust_env=False, timeout=30) as client:
+            assert client.get("/healthz").json() == {"ok": True}
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+    finally:
+        process.kill()
+
+
 def wait_for(process: subprocess.Popen[str], client: httpx.Client) -> None:
     """Return when the gateway answers."""
     deadline = time.monotonic() + 60

@@ -20,7 +20,7 @@ from vision_bench.gateway.fleet import Fleet
 from vision_bench.gateway.keys import ApiKeys
 from vision_bench.gateway.media_policy import MediaPolicy
 from vision_bench.gateway.metrics import Metrics
-from vision_bench.gateway.middleware import RequestLog, our_failure
+from vision_bench.gateway.middleware import RequestLog, our_failure, shown_path
 from vision_bench.gateway.openai_routes import router as openai_router
 from vision_bench.gateway.operator_routes import router as operator_router
 from vision_bench.gateway.protocol import LIMITS_KEY, ConnectionLimits
@@ -50,8 +50,15 @@ class _Gateway(FastAPI):
         await self.front(scope, receive, send)
 
     async def behind(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What FastAPI would do by itself."""
-        await super().__call__(scope, receive, send)
+        """What FastAPI does by itself, and HEAD wherever there is a GET, for probes; the server leaves its body out."""
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await super().__call__(scope, receive, send)
+            return
+        asked = {**scope, "method": "GET"}
+        try:
+            await super().__call__(asked, receive, send)
+        finally:
+            scope["route"] = asked.get("route")  # for the log and the counts
 
 
 def create_app(settings: Settings | None = None, *, transport: Transport | None = None) -> FastAPI:
@@ -71,6 +78,7 @@ def create_app(settings: Settings | None = None, *, transport: Transport | None 
         description=_DESCRIPTION,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # it would send callers to the Host that a proxy made up, over http
         lifespan=_lifespan(chosen, transport),
     )
     app.front = DirectRoutes(app.behind, app.state, head_limit_bytes=chosen.gateway_max_header_bytes)
@@ -137,9 +145,17 @@ async def _as_json(request: Request, problem: Exception) -> Response:
     """The router's own refusals (no such route, wrong method) in the one error shape."""
     if not isinstance(problem, HTTPException):  # Starlette's signature is wider than what it sends here
         raise problem
-    type = {404: "not_found", 405: "method_not_allowed"}.get(problem.status_code, "http_error")
+    path = shown_path(request.scope)
     headers = problem.headers
-    return await _refused(request, Refusal(problem.status_code, str(problem.detail), type=type, headers=headers))
+    if problem.status_code == 404:
+        refusal = Refusal(404, f"there is no {path!r} here; /docs lists the routes", type="not_found")
+    elif problem.status_code == 405:
+        allowed = (headers or {}).get("Allow", "GET")
+        message = f"{path!r} does not take this method; use {allowed}"
+        refusal = Refusal(405, message, type="method_not_allowed", headers={"Allow": allowed})
+    else:
+        refusal = Refusal(problem.status_code, str(problem.detail), type="http_error", headers=headers)
+    return await _refused(request, refusal)
 
 
 async def _refused(request: Request, refusal: Exception) -> Response:

@@ -26,11 +26,11 @@ _POLICY = (
 def add_docs_pages(app: FastAPI) -> None:
     """Add /docs (Swagger UI), /redoc and their files to ``app``."""
 
-    @app.get(f"{ASSETS}/redoc.standalone.js", include_in_schema=False)
-    def redoc_script() -> Response:
+    def redoc_script(_request: Request) -> Response:
         script = (files("fastapi_offline") / "static" / "redoc.standalone.js").read_bytes()
         return Response(script.replace(_REDOC_LOGO, b"docs-assets/favicon.png"), media_type="text/javascript")
 
+    app.add_route(f"{ASSETS}/redoc.standalone.js", redoc_script)
     app.mount(ASSETS, StaticFiles(packages=[("fastapi_offline", "static")]), name="docs-assets")
 
     @app.get("/docs", include_in_schema=False)

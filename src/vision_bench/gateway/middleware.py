@@ -66,7 +66,7 @@ class RequestLog:
             await _unless_closed(send, message)
             if message["type"] == "http.response.start":
                 exchange.status = message["status"]
-            elif body := message.get("body"):
+            elif (body := message.get("body")) and scope["method"] != "HEAD":
                 exchange.answer_bytes += len(body)
 
         self._metrics.in_progress += 1
@@ -148,7 +148,7 @@ def _usable_id(offered: str | None) -> str:
 
 def _route(scope: Scope, exchange: Exchange) -> str | None:
     """The route that answered: one of ours, whatever the caller asked for."""
-    return exchange.route or getattr(scope.get("route"), "path", None)
+    return exchange.route or getattr(scope.get("route"), "path_format", None)
 
 
 def _status(exchange: Exchange) -> int:
@@ -168,7 +168,7 @@ class RequestEntry:
         exchange, scope = self._exchange, self._scope
         queue_ms, upstream_ms = exchange.timings.queue_ms, exchange.timings.upstream_ms
         # A path that no route knows is text from outside: without spaces and line ends it stays one value.
-        route = _route(scope, exchange) or quote(_path(scope))
+        route = _route(scope, exchange) or quote(shown_path(scope))
         return (
             f"request_id={exchange.request_id} method={scope['method']} route={route} status={_status(exchange)} "
             f"items={_shown(exchange.items)} failed={_shown(exchange.failed)} "
@@ -184,7 +184,7 @@ class RequestEntry:
         return {
             "request_id": exchange.request_id,
             "method": scope["method"],
-            "route": _route(scope, exchange) or _path(scope),
+            "route": _route(scope, exchange) or shown_path(scope),
             "status": _status(exchange),
             "items": exchange.items,
             "failed": exchange.failed,
@@ -195,7 +195,8 @@ class RequestEntry:
         }
 
 
-def _path(scope: Scope) -> str:
+def shown_path(scope: Scope) -> str:
+    """The path as far as it is shown, for a caller chose it."""
     path: str = scope["path"][:100]
     return path
 

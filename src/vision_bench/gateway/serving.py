@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import logging
 import signal
 import socket
 import sys
@@ -16,6 +17,8 @@ from fastapi import FastAPI
 from vision_bench.errors import OperatorError
 from vision_bench.gateway.logs import LogFormat, log_to
 from vision_bench.gateway.protocol import GuardedProtocol
+
+logger = logging.getLogger(__name__)
 
 KEPT_BYTES = 64 * 1024 * 1024
 _LARGEST_FROM_HEAP_BYTES = 32 * 1024 * 1024  # glibc takes no greater one
@@ -51,7 +54,7 @@ class _Server(uvicorn.Server):
 
 
 def serve(app: FastAPI, *, host: str, port: int, log_format: LogFormat = "text", grace_seconds: float = 30.0) -> None:
-    """Serve until SIGINT or SIGTERM. Port 0 takes a free one; uvicorn's log names it.
+    """Serve until SIGINT or SIGTERM. Port 0 takes a free one; the log names it.
 
     Told to stop, it accepts no more and finishes what runs; what takes longer than ``grace_seconds`` is cancelled.
 
@@ -80,17 +83,20 @@ def server_config(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens.
+    """A socket that listens. The log names the address: uvicorn does so only for a socket of its own.
 
     Raises:
         OperatorError: the address cannot be had.
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
-        return socket.create_server((host, port), family=family, backlog=2048)
+        listener = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as problem:
         if problem.errno == errno.EADDRINUSE:
             remedy = "another program listens there; choose another with --port"
         else:
             remedy = f"{problem.strerror or problem}; choose another with --host and --port"
         raise OperatorError(f"cannot listen on {host}:{port}: {remedy}") from problem
+    shown_host = f"[{host}]" if ":" in host else host
+    logger.info("listening on http://%s:%d", shown_host, listener.getsockname()[1])
+    return listener

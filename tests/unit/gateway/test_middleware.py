@@ -104,6 +104,44 @@ async def test_the_log_line(caplog: pytest.LogCaptureFixture) -> None:
     assert "secret" not in "".join((first, second, third))
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status", "words"),
+    [
+        ("GET", "/nope", 404, "there is no '/nope' here; /docs lists the routes"),
+        ("POST", "/chat/", 404, "there is no '/chat/' here"),
+        ("GET", "/docs-assets", 404, "there is no '/docs-assets' here"),
+        ("GET", "/docs-assets/nope", 404, "there is no '/docs-assets/nope' here"),
+        ("GET", "/" + "x" * 5000, 404, f"there is no '/{'x' * 99}' here"),
+        ("GET", "/chat", 405, "'/chat' does not take this method; use POST"),
+        ("HEAD", "/chat", 405, ""),
+        ("PUT", "/healthz", 405, "'/healthz' does not take this method; use GET"),
+        ("PUT", "/docs-assets/favicon.png", 405, "does not take this method; use GET"),
+    ],
+)
+async def test_what_no_route_answers_is_told_the_way(method: str, path: str, status: int, words: str) -> None:
+    """The path and the remedy; a slash too many is no redirect, which would lead to the name that a proxy made up."""
+    async with calling() as client:
+        answer = await client.request(method, path)
+    assert answer.status_code == status
+    assert words in answer.text
+    assert (status == 405) == ("allow" in answer.headers)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/metrics", "/docs", "/redoc", "/openapi.json"])
+async def test_head_works_where_get_does(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Probes ask so: the same status and headers, logged under the same route, no bytes counted."""
+    caplog.set_level(logging.INFO, "vision_bench")
+    async with calling() as client:
+        asked, got = await client.head(path), await client.get(path)
+        page = (await client.get("/metrics")).text
+    assert (asked.status_code, asked.headers["content-type"]) == (got.status_code, got.headers["content-type"])
+    head, get = [record.getMessage() for record in caplog.records if record.name.endswith("access")][:2]
+    assert head.partition("route=")[2].split()[0] == get.partition("route=")[2].split()[0] == path
+    if path != "/metrics":
+        route = "other" if path == "/openapi.json" else path
+        assert f'response_body_bytes_total{{route="{route}"}} {float(len(got.content))}' in page
+
+
 CLOSED = "unable to perform operation on <TCPTransport closed=True reading=False 0x1>; the handler is closed"
 
 
