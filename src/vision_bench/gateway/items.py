@@ -11,6 +11,10 @@ from vision_bench.gateway.exchange import Refusal
 from vision_bench.wire.json_array import ArrayScanner
 
 
+_BYTE_NUMBER = re.compile(r" \(byte (\d+)\)")
+_SHOWN_LETTERS = 100
+
+
 class BatchItem(msgspec.Struct, frozen=True):
     """One body of a batch, as the caller wrote it: ``body`` is a view into the item's bytes, not a copy."""
 
@@ -63,7 +67,8 @@ class ItemReader:
         except msgspec.ValidationError as problem:
             raise _malformed(*_place(str(problem))) from problem
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-            raise _not_json(problem) from problem
+            # Without the byte's number: the items are not in what was parsed.
+            raise _not_json(None, _BYTE_NUMBER.sub("", str(problem))) from problem
         if count != self._scanner.count:
             raise _malformed("items", "stands in the body more than once")
         return count
@@ -76,11 +81,11 @@ class ItemReader:
             where, fault = _place(str(problem))
             raise _malformed(f"{place}.{where}", fault) from problem
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-            raise _not_json(problem) from problem
+            raise _not_json(place, _BYTE_NUMBER.sub(r" at byte \1 of the item", str(problem))) from problem
         if memoryview(item.body)[0] != ord("{"):
             raise _malformed(f"{place}.body", "must be a chat.completions object")
         if (first := self._ids.setdefault(item.id, index)) != index:
-            raise _malformed(f"{place}.id", f"{item.id!r} is the id of items[{first}] already; give every item its own")
+            raise _malformed(f"{place}.id", f"{_shown(item.id)} is the id of items[{first}] already; give every item its own")
         # The search saves a second pass over the body; base64 cannot hold a quote.
         if b'"stream"' in raw and msgspec.json.decode(item.body, type=_StreamFlag).stream is True:
             fault = "a batch line holds a whole answer; leave stream out, or use /chat"
@@ -101,5 +106,12 @@ def _malformed(param: str | None, fault: str) -> Refusal:
     return Refusal(400, f"{param or 'the body'}: {fault}", type="invalid_request", param=param)
 
 
-def _not_json(problem: Exception) -> Refusal:
-    return _malformed(None, f"not JSON ({problem})")
+def _not_json(param: str | None, reason: str) -> Refusal:
+    if "recursion" in reason:  # Python's words, and no fault of the grammar
+        return _malformed(param, "nested too deeply; write it flatter")
+    return _malformed(param, f"not JSON ({reason})")
+
+
+def _shown(text: str) -> str:
+    """A caller's text, as far as an error repeats it."""
+    return repr(text) if len(text) <= _SHOWN_LETTERS else f"{text[:_SHOWN_LETTERS]!r}… ({len(text)} letters)"

@@ -109,6 +109,14 @@ def test_the_limit_is_the_last_number_allowed() -> None:
         (b'{"items":[{"id":"a"}]}', "items[0].body: is missing"),
         (b"{}", "items: is missing"),
         (b"nonsense", "the body: not JSON"),
+        (b'{"items":[{"id":"a","body":{}}]} x', "the body: not JSON (JSON is malformed: trailing characters)"),
+        (
+            b'{"items":[{"id":"a","body":{}},{"id":"b","body":{"x":NaN}}]}',
+            "items[1]: not JSON (JSON is malformed: invalid character at byte 22 of the item)",
+        ),
+        (b'{"items":[{"id":"\\ud800","body":{}}]}', "items[0]: not JSON"),
+        (b'{"items":[{"id":"a","body":{"x":' + b"[" * 5000 + b"]" * 5000 + b"}}]}", "items[0]: nested too deeply"),
+        (b'{"x":' + b"[" * 5000 + b"]" * 5000 + b',"items":[]}', "the body: nested too deeply"),
     ],
 )
 def test_the_message_names_the_place_and_the_fault(request_: bytes, message: str) -> None:
@@ -116,3 +124,10 @@ def test_the_message_names_the_place_and_the_fault(request_: bytes, message: str
     with pytest.raises(Refusal) as caught:
         parse_items(request_, max_items=10)
     assert str(caught.value).startswith(message)
+
+
+def test_an_error_repeats_no_more_of_an_id_than_its_beginning() -> None:
+    """Else a refusal is as long as what it refuses."""
+    item = b'{"id":"%s","body":{}}' % (b"x" * 1_000_000)
+    with pytest.raises(Refusal, match=r"items\[1\].id: 'x{100}'… \(1000000 letters\) is the id of items\[0\]"):
+        parse_items(b'{"items":[%s,%s]}' % (item, item), max_items=10)
