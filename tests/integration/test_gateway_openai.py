@@ -171,6 +171,15 @@ async def test_nobody_there_is_a_502() -> None:
             assert caught.value.status_code == 502
 
 
+async def test_a_model_list_under_no_status_of_http_is_a_502() -> None:
+    """No answer of ours could carry it."""
+    async with stub_upstream(answers({"object": "list", "data": []}, status=600)) as stub, gateway(stub) as rig:
+        for path in ("/v1/models", "/v1/models/qwen"):
+            answer = await rig.client.get(path)
+            assert (answer.status_code, answer.json()["error"]["type"]) == (502, "upstream_error")
+            assert "status 600" in answer.json()["error"]["message"]
+
+
 async def test_a_silent_vllm_is_a_504() -> None:
     """From the chat and from the list, after VLLM_TIMEOUT_SECONDS."""
     async with (

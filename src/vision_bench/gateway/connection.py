@@ -153,7 +153,13 @@ class Connection(asyncio.Protocol):
             self._waiter.set_result(None)
 
     def _broken(self, what: str) -> BrokenStream:
-        broken = BrokenStream(f"{what} ({reason(self._problem)})")
+        if isinstance(self._problem, OSError):
+            broken = BrokenStream(f"{what} ({reason(self._problem)})")
+        else:  # it is we who broke off
+            broken = BrokenStream(
+                f"what the server sent is no HTTP answer ({reason(self._problem)}); is VLLM_BASE_URL vLLM's /v1 "
+                "endpoint, and http or https as it speaks?"
+            )
         broken.__cause__ = self._problem
         return broken
 

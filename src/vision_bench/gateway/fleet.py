@@ -72,6 +72,8 @@ class Upstream:
             UpstreamError: the answer is no model list; also those of ``ask``.
         """
         status, body = await self.ask(authorization, timeout_seconds=timeout_seconds)
+        if status > 599:
+            raise UpstreamError(f"{self.url}{MODELS_PATH} answers with status {status}, which is none of HTTP's")
         if status >= 400:
             raise HttpFailure(status, error_message(body) if body.strip() else "no reason given", body=body)
         try:

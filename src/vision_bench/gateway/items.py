@@ -10,7 +10,6 @@ import msgspec
 from vision_bench.gateway.exchange import Refusal
 from vision_bench.wire.json_array import ArrayScanner
 
-
 _BYTE_NUMBER = re.compile(r" \(byte (\d+)\)")
 _SHOWN_LETTERS = 100
 
@@ -85,7 +84,9 @@ class ItemReader:
         if memoryview(item.body)[0] != ord("{"):
             raise _malformed(f"{place}.body", "must be a chat.completions object")
         if (first := self._ids.setdefault(item.id, index)) != index:
-            raise _malformed(f"{place}.id", f"{_shown(item.id)} is the id of items[{first}] already; give every item its own")
+            raise _malformed(
+                f"{place}.id", f"{_shown(item.id)} is the id of items[{first}] already; give every item its own"
+            )
         # The search saves a second pass over the body; base64 cannot hold a quote.
         if b'"stream"' in raw and msgspec.json.decode(item.body, type=_StreamFlag).stream is True:
             fault = "a batch line holds a whole answer; leave stream out, or use /chat"

@@ -145,12 +145,12 @@ async def test_a_word_to_an_idle_connection_closes_it() -> None:
     [
         (b"", "before it answered"),
         (b"HTTP/1.1 200 OK\r\nContent-", "before it answered"),
-        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "before it answered"),
-        (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "before it answered"),
-        (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * HEAD_LIMIT_BYTES, "before it answered"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "no HTTP answer"),
+        (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "no HTTP answer"),
+        (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * HEAD_LIMIT_BYTES, "no HTTP answer"),
         (PLAIN[:-1], "in the middle"),
         (CHUNKED[:-5], "in the middle"),
-        (CHUNKED.replace(b"2\r\nbc", b"zz\r\nbc"), "in the middle"),
+        (CHUNKED.replace(b"2\r\nbc", b"zz\r\nbc"), "no HTTP answer"),
     ],
     ids=["nothing", "half a head", "no HTTP", "an upgrade", "endless headers", "short", "no last chunk", "no chunk"],
 )
