@@ -1,7 +1,8 @@
-"""Sizes, patch grids and token counts of the Qwen vision encoders: integers in, integers out.
+"""Sizes, patch grids and token counts of the Qwen and Gemma vision encoders: integers in, integers out.
 
-The rules are those of ``smart_resize`` in transformers (checked against 5.19). Every limit is an argument: it differs
-from checkpoint to checkpoint, and comes from the checkpoint's own file (:mod:`vision_bench.preprocess.spec`).
+The rules are those of transformers (``smart_resize`` and ``get_aspect_ratio_preserving_size``, checked against 5.19).
+Every limit is an argument: it differs from checkpoint to checkpoint, and comes from the checkpoint's own file
+(:mod:`vision_bench.preprocess.spec`).
 """
 
 from __future__ import annotations
@@ -87,6 +88,35 @@ def clip_target(
     _check_aspect(height, width, size)
     rounded = round(frames / temporal_factor) * temporal_factor
     return _fit(height, width, area_frames=frames, rounded_frames=rounded, limits=(factor, min_pixels, max_pixels))
+
+
+def budget_target(size: Size, *, patch_size: int, pooling: int, max_tokens: int) -> Size:
+    """The size that a frame or image gets under Gemma 4: as large as its tokens allow, enlarged where it is small.
+
+    Both sides are rounded down to whole tokens, and a side that would vanish keeps one.
+
+    Args:
+        size: the frame as it is.
+        patch_size: pixels a side of one patch.
+        pooling: patches a side of one token.
+        max_tokens: tokens that a frame may cost; the checkpoint's ``max_soft_tokens``.
+
+    Raises:
+        InvalidMedia: an empty frame, or one so long that not even a row of tokens is left of it.
+    """
+    height, width = size
+    if min(size) <= 0:
+        raise InvalidMedia(f"a frame of {width}x{height} pixels has nothing in it")
+    token = patch_size * pooling
+    scale = math.sqrt(max_tokens * pooling**2 * patch_size**2 / (height * width))
+    down, across = math.floor(scale * height / token), math.floor(scale * width / token)
+    if down == 0:
+        down, across = 1, min(width // height, max_tokens)
+    elif across == 0:
+        down, across = min(height // width, max_tokens), 1
+    if down * across > max_tokens:
+        raise InvalidMedia(f"a frame of {width}x{height} pixels does not fit {max_tokens} tokens; crop it first")
+    return Size(down * token, across * token)
 
 
 def capped_frame_limit(frames: int, *, factor: int, temporal_factor: int, limits: tuple[int, int], tokens: int) -> int:

@@ -8,6 +8,7 @@ from vision_bench.errors import InvalidMedia
 from vision_bench.preprocess.geometry import (
     Grid,
     Size,
+    budget_target,
     capped_clip_limit,
     capped_frame_limit,
     clip_target,
@@ -116,3 +117,28 @@ def test_capped_limits_are_those_of_the_stock_processors() -> None:
     assert capped_frame_limit(15, **options) == 602_112
     assert capped_frame_limit(768, **options) == int(128_000 * 784 * 0.9) * 2 // 768
     assert capped_frame_limit(10_000, **options) == int(100_352 * 1.05)
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "target", "tokens"),
+    [
+        (854, 480, (528, 288), 66),
+        (1920, 1080, (528, 288), 66),
+        (100, 100, (384, 384), 64),  # enlarged
+        (480, 854, (288, 528), 66),
+        (5000, 20, (3360, 48), 70),  # one row of tokens, as many as there may be
+        (30, 2000, (48, 3264), 68),
+    ],
+)
+def test_worked_sizes_of_gemma4(width: int, height: int, target: tuple[int, int], tokens: int) -> None:
+    """Whole tokens of 48 pixels, 70 of them at most, as a video frame of Gemma 4 has."""
+    size = budget_target(Size(height, width), patch_size=16, pooling=3, max_tokens=70)
+    assert (size.width, size.height) == target
+    grid = patch_grid(1, size, patch_size=16, temporal_patch_size=1)
+    assert grid.tokens(3) == tokens
+
+
+def test_gemma4_refuses_an_empty_frame() -> None:
+    """With its size."""
+    with pytest.raises(InvalidMedia, match="0x100 pixels has nothing"):
+        budget_target(Size(100, 0), patch_size=16, pooling=3, max_tokens=70)
