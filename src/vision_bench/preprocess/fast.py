@@ -123,7 +123,9 @@ class _Preprocessor:
         helpers = [self._helpers.submit(work) for _ in range(self.threads - 1)] if self._helpers else []
         work()
         for helper in helpers:
-            helper.result()
+            # One that another call keeps waiting has nothing left to do here.
+            if not helper.cancel():
+                helper.result()
         return Patches(values, np.array(plan.grid, np.int64))
 
     def _shares(self, plan: _Plan) -> Iterator[tuple[int, int]]:

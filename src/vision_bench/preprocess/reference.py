@@ -73,7 +73,7 @@ def check_frames(frames: object, dimensions: int) -> None:
         raise InvalidMedia(f"frames have the shape {frames.shape}; give {wanted}, red, green and blue last")
     if frames.size == 0:
         raise InvalidMedia(f"frames of the shape {frames.shape} have nothing in them")
-    if frames.strides[-2:] != (3, 1):
+    if frames.strides[-1] != 1 or (frames.shape[-2] > 1 and frames.strides[-2] != 3):
         raise InvalidMedia(
             f"the pixels of a row do not lie side by side (strides {frames.strides}); pass np.ascontiguousarray(frames)"
         )
