@@ -77,6 +77,34 @@ async def test_encoding_inside_the_clock_is_stamped(tmp_path: Path) -> None:
         assert None not in stamps and stamps == sorted(stamps)  # type: ignore[type-var]
 
 
+@pytest.mark.parametrize("encode", ["before", "inside"])
+async def test_frames_are_pictures_and_a_wav(encode: str, tmp_path: Path) -> None:
+    """Four evenly spread JPEG frames, the sound, the text: for servers that read no video."""
+    write_clips(tmp_path / "clips", 1)
+    values = {
+        "media": "frames",
+        "clips": "clips",
+        "num_frames": 4,
+        "use_audio": True,
+        "stream": False,
+        "encode": encode,
+    }
+    async with stub_upstream() as stub:
+        plan = LoadPlan(rates=[50], concurrency=(), arrivals=parse_process("constant"), max_requests=2)
+        options = RunOptions(
+            workload_file(tmp_path, **values), f"http://127.0.0.1:{stub.port}/chat", tmp_path / "run", plan
+        )
+        summary = await run(options)
+        body = next(request.json() for request in stub.requests if request.path == "/chat")
+    assert summary["steps"][0]["media"] == "frames, 4 frames, with sound"
+    assert (summary["steps"][0]["requests"]["ok"], summary["steps"][0]["encode"]) == (2, encode)
+    parts = body["messages"][0]["content"]
+    assert [part["type"] for part in parts] == ["image_url"] * 4 + ["input_audio", "text"]
+    assert all(part["image_url"]["url"].startswith("data:image/jpeg;base64,/9j/") for part in parts[:4])
+    assert base64.b64decode(parts[4]["input_audio"]["data"]).startswith(b"RIFF")
+    assert "media_io_kwargs" not in body and "mm_processor_kwargs" not in body
+
+
 async def test_unique_clips_need_a_number_of_requests(tmp_path: Path) -> None:
     """A closed loop that time alone ends cannot have them made before; nothing is written."""
     async with stub_upstream() as stub:

@@ -206,7 +206,7 @@ class Tally:
         return {
             "offered_rate": context.offered_rate,
             "dispatched_rate": _rate(sent, window_seconds),
-            "achieved_rate": None if flow is None else _rounded(flow.achieved_rate),
+            "achieved_rate": self._achieved_rate(flow),
             "verdict": verdict.name,
             "verdict_reason": verdict.reason,
             "is_complete": context.is_complete,
@@ -226,6 +226,13 @@ class Tally:
             **{name: self._column(name) for name in (*SERVICE, "icl_ms", "itl_ms", *SCHEDULED, *CLIENT)},
             **self._totals(due, sent, flow),
         }
+
+    def _achieved_rate(self, flow: Flow | None) -> float | None:
+        """Over the steady part; of a step too short to have one, all good answers over the time to the last."""
+        if flow is not None and flow.achieved_rate is not None:
+            return _rounded(flow.achieved_rate)
+        ends = [span.end_ns for span in self._spans if span.is_ok and span.end_ns is not None]
+        return _rate(len(ends), max(ends) / 1e9) if ends else None
 
     def _totals(self, due: int, sent: int, flow: Flow | None) -> Json:
         context = self.context

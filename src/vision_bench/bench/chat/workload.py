@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vision_bench.bench.chat import bodies
+from vision_bench.bench.chat.clips import Clip, Media, data_uri, find_clips, vary
 from vision_bench.bench.workload import Common, WorkloadFile, fingerprint, require
 from vision_bench.errors import InvalidRequest
 from vision_bench.wire import chat
@@ -26,7 +26,8 @@ class ChatWorkload(Common, frozen=True, kw_only=True):
     """A chat workload, as its file says it (docs/workloads.md).
 
     Attributes:
-        media: what accompanies the prompt; ``clips`` names the file or folder, relative to the workload file.
+        media: what accompanies the prompt: clips whole, JPEG frames of clips (and their sound as WAV), or pictures;
+            ``clips`` names the file or folder, relative to the workload file.
         max_tokens, max_completion_tokens: the output budget, sent under the name that was chosen.
         stream: ask for events; without them there is no TTFT.
         per_chunk_usage: ask for token counts with every event, which gives per-token ITL where the server obeys.
@@ -42,7 +43,7 @@ class ChatWorkload(Common, frozen=True, kw_only=True):
 
     model: str
     prompt: str
-    media: Literal["none", "video", "image"]
+    media: Media
     max_tokens: int | None = None
     max_completion_tokens: int | None = None
     system: str | None = None
@@ -77,8 +78,10 @@ class ChatWorkload(Common, frozen=True, kw_only=True):
         require(self.num_frames is None or self.num_frames >= 1, "num_frames must be 1 or more")
         require(self.max_pixels is None or self.max_pixels >= 1, "max_pixels must be 1 or more")
         require(self.threads >= 0, "threads must be 0 or more")
-        only_video = [self.fps, self.num_frames, self.use_audio or None]
-        require(self.media == "video" or not any(only_video), 'fps, num_frames and use_audio belong to media = "video"')
+        of_films = any((self.fps, self.num_frames, self.use_audio))
+        require(self.media in ("video", "frames") or not of_films, "fps, num_frames and use_audio belong to films")
+        is_frames = self.media == "frames"
+        require(not is_frames or bool(self.fps or self.num_frames), 'media = "frames": say fps or num_frames')
         is_unique = self.cache == "unique"
         require(
             not is_unique or self.media != "image", 'cache = "unique" knows texts and video; pictures have no variants'
@@ -89,11 +92,11 @@ class ChatWorkload(Common, frozen=True, kw_only=True):
     @property
     def media_shape(self) -> str:
         """The media in a few words, for a reader of a percentile."""
-        if self.media != "video":
+        if self.media in ("none", "image"):
             return self.media if self.max_pixels is None else f"{self.media}, {self.max_pixels} pixels at most"
         rate = f"{self.fps:g} fps" if self.fps else f"{self.num_frames} frames" if self.num_frames else "server's fps"
         pixels = f", {self.max_pixels} pixels at most" if self.max_pixels else ""
-        return f"video, {rate}{pixels}{', with sound' if self.use_audio else ''}"
+        return f"{self.media}, {rate}{pixels}{', with sound' if self.use_audio else ''}"
 
 
 def _clips_hint(media: str) -> str:
@@ -132,40 +135,50 @@ def prepare(file: WorkloadFile, *, can_stream: bool, salt: str, batch_size: int 
     workload = file.checked(ChatWorkload)
     files: dict[str, str] = {}
     schema = None if workload.schema is None else _read_schema(file.resolve(workload.schema), files)
-    is_unique = workload.cache == "unique"
-    is_inside = workload.encode == "inside"
-    templates = []
-    for clip in _clips(file, workload, files):
-
-        def body(uri: str, clip: _Clip = clip) -> Json:
-            part = [clip.part(uri)] if clip.path is not None else []
-            return _body(workload, part, schema, has_audio=clip.has_audio, can_stream=can_stream)
-
-        def encode(clip: _Clip = clip, body: Callable[[str], Json] = body) -> bodies.FreshBody:
-            data = b"" if clip.path is None else clip.path.read_bytes()
-            sel_ns = time.monotonic_ns()
-            uri = _uri(data, clip.media_type)
-            enc_ns = time.monotonic_ns()
-            return bodies.FreshBody(bodies.encode_json(body(uri)), sel_ns, enc_ns)
-
-        is_varied = is_unique and clip.path is not None
-        uri = f"data:{clip.media_type};base64,{bodies.MEDIA}" if is_varied else _uri(clip.data, clip.media_type)
-        template = bodies.make_template(
-            clip.name, body(uri), clip=clip.data if is_varied else None, encode=encode if is_inside else None
+    clips = [Clip("text")]
+    if workload.clips is not None:
+        found = find_clips(
+            file.resolve(workload.clips),
+            workload.media,
+            fps=workload.fps,
+            num_frames=workload.num_frames,
+            use_audio=workload.use_audio,
         )
-        templates.append(template)
+        clips = found.clips
+        files |= found.sha256
+    templates = [_template(workload, clip, schema, can_stream=can_stream) for clip in clips]
+    varies = workload.cache == "unique" and workload.media == "video"
     made = bodies.Bodies(
         templates,
         threads=workload.threads,
         salt=salt,
         batch_size=batch_size,
-        vary=_variant if is_unique and workload.clips is not None else None,
+        vary=vary if varies else None,
     )
     hashes = tuple(template.digest.hex()[:16] for template in templates)
     return Prepared(workload, made, fingerprint(workload, files), files, schema, hashes)
 
 
-def _body(workload: ChatWorkload, parts: list[Json], schema: Json | None, *, has_audio: bool, can_stream: bool) -> Json:
+def _template(workload: ChatWorkload, clip: Clip, schema: Json | None, *, can_stream: bool) -> bodies.Template:
+    def body(parts: list[Json]) -> Json:
+        return _body(workload, clip, parts, schema, can_stream=can_stream)
+
+    def encode() -> bodies.FreshBody:
+        selected = clip.select()
+        sel_ns = time.monotonic_ns()
+        parts = clip.parts(selected)
+        enc_ns = time.monotonic_ns()
+        return bodies.FreshBody(bodies.encode_json(body(parts)), sel_ns, enc_ns)
+
+    if workload.cache == "unique" and workload.media == "video":
+        parts = clip.parts(uri=data_uri(b"", clip.media_type) + bodies.MEDIA)
+        return bodies.make_template(clip.name, body(parts), clip=clip.data)
+    is_inside = workload.encode == "inside"
+    return bodies.make_template(clip.name, body(clip.parts()), encode=encode if is_inside else None)
+
+
+def _body(workload: ChatWorkload, clip: Clip, parts: list[Json], schema: Json | None, *, can_stream: bool) -> Json:
+    is_video = clip.media == "video"
     is_marked = workload.cache == "unique" and not parts
     text = f"[{bodies.NONCE}] {workload.prompt}" if is_marked else workload.prompt
     content: Any = [*parts, chat.text_part(text)] if parts else text
@@ -174,7 +187,7 @@ def _body(workload: ChatWorkload, parts: list[Json], schema: Json | None, *, has
         {"fps": workload.fps} if workload.fps else {"num_frames": workload.num_frames} if workload.num_frames else {}
     )
     processing: Json = {"max_pixels": workload.max_pixels} if workload.max_pixels and parts else {}
-    if workload.use_audio and has_audio:  # vLLM answers 400 where it is asked for a sound that is not there
+    if is_video and clip.sends_audio:  # vLLM answers 400 where it is asked for a sound that is not there
         processing["use_audio_in_video"] = True
     given = {"max_completion_tokens": workload.max_completion_tokens, "top_p": workload.top_p, "seed": workload.seed}
     streams = workload.stream and can_stream
@@ -185,7 +198,7 @@ def _body(workload: ChatWorkload, parts: list[Json], schema: Json | None, *, has
         temperature=workload.temperature,
         max_tokens=workload.max_tokens,
         response_format=None if schema is None else chat.json_schema_format("answer", schema),
-        media_io_kwargs={"video": video} if video else None,
+        media_io_kwargs={"video": video} if video and is_video else None,
         mm_processor_kwargs=processing or None,
         stream=streams,
         extra={name: value for name, value in given.items() if value is not None}
@@ -193,68 +206,6 @@ def _body(workload: ChatWorkload, parts: list[Json], schema: Json | None, *, has
         | workload.extra,
     )
     return ({"thread_id": bodies.THREAD} if workload.threads else {}) | body
-
-
-@dataclass(frozen=True, slots=True)
-class _Clip:
-    """A media file, read; ``path`` None is a text without one."""
-
-    name: str
-    data: bytes = b""
-    path: Path | None = None
-    media_type: str = ""
-    has_audio: bool = False
-
-    def part(self, uri: str) -> Json:
-        """The content part that carries it."""
-        return chat.video_part(uri) if self.media_type.startswith("video/") else chat.image_part(uri)
-
-
-def _clips(file: WorkloadFile, workload: ChatWorkload, files: dict[str, str]) -> list[_Clip]:
-    """Every clip or picture of the workload, in the order of names; one empty one for a text."""
-    if workload.clips is None:
-        return [_Clip("text")]
-    folder = file.resolve(workload.clips)
-    endings = _ENDINGS[workload.media]
-    found = (
-        sorted(path for path in folder.rglob("*") if path.suffix.lower() in endings) if folder.is_dir() else [folder]
-    )
-    kept = [path for path in found if path.is_file() and not path.name.startswith(".")]
-    if not kept:
-        raise InvalidRequest(f"{file.path}: no {' or '.join(endings)} file under {folder}; set clips")
-    for path in kept:
-        files[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
-    return [_video(path) if workload.media == "video" else _image(path) for path in kept]
-
-
-def _video(path: Path) -> _Clip:
-    from vision_bench.media.probe import probe, require_picture  # noqa: PLC0415 - 60 MB that a text does without
-
-    data = path.read_bytes()
-    info = probe(data, name=path.name)
-    require_picture(info)
-    return _Clip(path.name, data, path, "video/mp4", info.has_audio)
-
-
-def _image(path: Path) -> _Clip:
-    data = path.read_bytes()
-    is_png = data.startswith(b"\x89PNG")
-    if not is_png and not data.startswith(b"\xff\xd8"):
-        raise InvalidRequest(f"{path.name} is neither PNG nor JPEG; convert it")
-    return _Clip(path.name, data, path, "image/png" if is_png else "image/jpeg")
-
-
-def _variant(clip: bytes, number: int) -> bytes:
-    from vision_bench.media.variants import unique  # noqa: PLC0415 - as in _video
-
-    return unique(clip, number)
-
-
-_ENDINGS = {"video": (".mp4",), "image": (".jpg", ".jpeg", ".png")}
-
-
-def _uri(data: bytes, media_type: str) -> str:
-    return f"data:{media_type};base64,{base64.b64encode(data).decode('ascii')}"
 
 
 def validity(schema: Json) -> Callable[[str], bool]:
