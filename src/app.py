@@ -5,10 +5,10 @@ import sys
 from vision_bench.errors import InvalidSettings
 from vision_bench.gateway.application import create_app
 from vision_bench.gateway.logs import log_to
-from vision_bench.gateway.serving import keep_freed_memory
+from vision_bench.gateway.serving import prepare_process
 from vision_bench.gateway.settings import load_settings
 
-keep_freed_memory()
+prepare_process()
 try:
     settings = load_settings()
     app = create_app(settings)

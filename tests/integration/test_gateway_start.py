@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import resource
 import signal
 import socket
 import subprocess
@@ -77,6 +79,27 @@ def test_the_log_names_the_address(workers: str, tmp_path: Path) -> None:
         process.communicate(timeout=20)
     finally:
         process.kill()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="another process's limit is told by /proc")
+@pytest.mark.parametrize("command", [SERVE, [*SERVE, "--workers", "2"], UVICORN], ids=["serve", "workers", "uvicorn"])
+def test_the_limit_on_open_files_is_raised(command: list[str], tmp_path: Path) -> None:
+    """A shell's 1024 is too few for the callers that the buffer has room for; the hard limit is the operator's word."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    limited = ["sh", "-c", 'ulimit -Sn 100; exec "$@"', "sh", *command, "--port", str(port)]
+    process = start(limited, tmp_path, VLLM_BASE_URL="http://127.0.0.1:9/v1")
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+            wait_for(process, client)
+            page = client.get("/metrics").text
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+    finally:
+        process.kill()
+    allowed = float(re.search("^process_max_fds (.*)$", page, re.MULTILINE)[1])  # type: ignore[index]
+    assert allowed == min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], 65_536)
 
 
 def wait_for(process: subprocess.Popen[str], client: httpx.Client) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 from typing import Any
 
@@ -20,7 +21,9 @@ from tests.integration.stub_upstream import (
     stub_upstream,
 )
 
+from vision_bench.errors import ConnectFailed
 from vision_bench.gateway.fleet import Upstream
+from vision_bench.gateway.transport import HttpTransport
 
 PLAIN: Any = {"verify": False, "trust_env": False}
 EVENT = b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
@@ -206,3 +209,16 @@ async def test_bytes_behind_an_answer_spoil_the_connection() -> None:
             answer = await rig.client.post("/chat", json=BODY)
             assert answer.content == b"{}"
         assert stub.total_connections == 3
+
+
+async def test_files_that_ran_out_are_not_vllms_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason names the gateway and the limit to raise."""
+
+    async def no_file(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async with HttpTransport("http://127.0.0.1:9/v1", connect_timeout_seconds=1) as transport:
+        monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", no_file)
+        with pytest.raises(ConnectFailed, match=r"the gateway has no file left .*EMFILE.*ulimit -n"):
+            async with transport.get("/models", {}):
+                pass

@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 
 import uvicorn
@@ -18,10 +19,16 @@ from vision_bench.errors import OperatorError
 from vision_bench.gateway.logs import LogFormat, log_to
 from vision_bench.gateway.protocol import GuardedProtocol
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 logger = logging.getLogger(__name__)
 
 KEPT_BYTES = 64 * 1024 * 1024
 _LARGEST_FROM_HEAP_BYTES = 32 * 1024 * 1024  # glibc takes no greater one
+_MOST_FILES = 65_536
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from glibc's malloc.h
 
 
@@ -37,6 +44,24 @@ def keep_freed_memory() -> None:
         return
     mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
     mallopt(_M_MMAP_THRESHOLD, _LARGEST_FROM_HEAP_BYTES)
+
+
+def raise_open_files() -> None:
+    """Have the process open as many files as it may, each connection being one: the usual 1024 would turn callers away
+    long before there is no room for their bodies. Where the system knows no such limit, nothing."""
+    if resource is None:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # macOS has a lower limit that it does not tell
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def prepare_process() -> None:
+    """What a process that serves does first, whichever way it was started."""
+    keep_freed_memory()
+    raise_open_files()
 
 
 class _Server(uvicorn.Server):
@@ -61,7 +86,7 @@ def serve(app: FastAPI, *, host: str, port: int, log_format: LogFormat = "text",
     Raises:
         OperatorError: the address cannot be had.
     """
-    keep_freed_memory()
+    prepare_process()
     config = server_config(app, host=host, port=port, grace_seconds=grace_seconds)
     log_to(sys.stderr, form=log_format)  # after uvicorn has set its own log up, which this may replace
     listener = listen(host, port)

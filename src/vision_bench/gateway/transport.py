@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -166,6 +167,11 @@ class HttpTransport:
             async with asyncio.timeout(self._connect_timeout_seconds):
                 _, connection = await self._loop.create_connection(Connection, self._host, self._port, ssl=self._ssl)
         except OSError as problem:  # TimeoutError is one
+            if problem.errno in (errno.EMFILE, errno.ENFILE):
+                raise ConnectFailed(
+                    f"the gateway has no file left for a connection to {self._base_url} ({reason(problem)}); "
+                    "raise the limit on open files (ulimit -n), or send fewer requests at once"
+                ) from problem
             raise ConnectFailed(
                 f"vLLM cannot be reached at {self._base_url} ({reason(problem)}); "
                 "is it running, is VLLM_BASE_URL right?"

@@ -20,7 +20,7 @@ from uvicorn.supervisors.multiprocess import SIGNALS, Multiprocess
 
 from vision_bench.errors import OperatorError
 from vision_bench.gateway.logs import LogFormat, log_to
-from vision_bench.gateway.serving import keep_freed_memory, listen, server_config
+from vision_bench.gateway.serving import listen, prepare_process, server_config
 from vision_bench.gateway.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ class _Supervisor(Multiprocess):
 
 def _prepared(make_app: Callable[[], FastAPI], log_format: LogFormat) -> FastAPI:
     """In a worker: what ``serve`` does for one process, and an end to follow the supervisor's."""
-    keep_freed_memory()
+    prepare_process()
     log_to(sys.stderr, form=log_format)
     threading.Thread(target=_end_with_supervisor, daemon=True).start()
     return make_app()
