@@ -301,10 +301,13 @@ def test_what_cannot_be_run_writes_nothing(engine: str, tmp_path: Path, command:
     bad = workload_file(tmp_path / "other", max_tokens=0)
     (tmp_path / "model").mkdir()
     model = workload_file(tmp_path / "model", model="gemma")
+    (tmp_path / "kind").mkdir()
+    kind = workload_file(tmp_path / "kind", kind="film")
     for words, status, says in (
         ([good, "--target", "http://127.0.0.1:1/chat", "--rate", "1"], 4, "nobody answers"),
         ([model, "--target", engine, "--rate", "1"], 2, "does not serve the model 'gemma'"),
         ([bad, "--target", engine, "--rate", "1"], 2, "budget"),
+        ([kind, "--target", engine, "--rate", "1"], 2, "no benchmark of kind 'film'"),
         ([good, "--target", engine], 2, "--rate"),
         ([good, "--target", engine, "--rate", "x"], 2, "--rate"),
         ([good, "--target", engine, "--rate", "1", "--arrivals", "bursts"], 2, "gamma:SHAPE"),
