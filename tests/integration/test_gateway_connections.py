@@ -382,3 +382,10 @@ async def test_a_long_head_is_431_over_plain_uvicorn_too() -> None:
             assert (answer.status_code, answer.json()["error"]["type"]) == (431, "headers_too_large")
         assert (await rig.client.post("/chat", content=CHAT, headers={"x-long": "x" * 60_000})).status_code == 200
     assert len(stub.requests) == 1
+
+
+@pytest.mark.parametrize("idle_seconds", [0.5, 32_768, 1e10, 1e300])
+async def test_any_number_of_idle_seconds_can_be_set(idle_seconds: float) -> None:
+    """Linux takes no more than 32,767 s before its first probe, and no connection may fail of it."""
+    async with stub_upstream() as stub, gateway(stub, gateway_idle_seconds=idle_seconds) as rig:
+        assert (await rig.client.get("/healthz", timeout=5)).status_code == 200

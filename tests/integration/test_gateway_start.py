@@ -65,6 +65,15 @@ def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("host", ["no.such.name.invalid", "a..b", "x" * 64])
+def test_a_host_that_is_none_is_one_line(host: str, tmp_path: Path) -> None:
+    """Also one that Python refuses before it asks the system."""
+    process = start([*SERVE, "--host", host], tmp_path, VLLM_BASE_URL="http://x/v1")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 4
+    assert re.fullmatch(rf"error: cannot listen on {host}:8001: .*; choose another with --host and --port\n", err)
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_the_log_names_the_address(workers: str, tmp_path: Path) -> None:
     """Of port 0, the one that was taken: nobody could find it otherwise."""

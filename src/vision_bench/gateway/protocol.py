@@ -36,6 +36,7 @@ MAX_QUEUED_REQUESTS = 32
 """Pipelined requests that wait on one connection. Those behind them are not read: the connection ends after these."""
 
 _PROBE_SECONDS, _PROBES = 15, 4
+_LONGEST_SILENCE_SECONDS = 32_767  # Linux takes no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self._expect_a_head()
-        _probe_when_silent(transport.get_extra_info("socket"), int(self._limits.idle_seconds) or 1)
+        _probe_when_silent(transport.get_extra_info("socket"), self._limits.idle_seconds)
 
     def data_received(self, data: bytes) -> None:
         if self._is_deaf:
@@ -339,12 +340,13 @@ def _disconnect(cycle: RequestResponseCycle) -> None:
     cycle.message_event.set()
 
 
-def _probe_when_silent(connection: socket.socket | None, idle_seconds: int) -> None:
+def _probe_when_silent(connection: socket.socket | None, idle_seconds: float) -> None:
     """Have the system ask whether the caller's machine is still there, where it can: one that lost its power says
     nothing, and its call would run to its end."""
     if connection is None or connection.family not in (socket.AF_INET, socket.AF_INET6):
         return
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (("TCP_KEEPIDLE", idle_seconds), ("TCP_KEEPINTVL", _PROBE_SECONDS), ("TCP_KEEPCNT", _PROBES)):
+    silence_seconds = max(1, int(min(idle_seconds, _LONGEST_SILENCE_SECONDS)))
+    for name, value in (("TCP_KEEPIDLE", silence_seconds), ("TCP_KEEPINTVL", _PROBE_SECONDS), ("TCP_KEEPCNT", _PROBES)):
         if option := getattr(socket, name, None):
             connection.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -116,11 +116,12 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
         listener = socket.create_server((host, port), family=family, backlog=2048)
-    except OSError as problem:
-        if problem.errno == errno.EADDRINUSE:
+    except (OSError, UnicodeError) as problem:  # the latter for a name that is none
+        reason = getattr(problem, "strerror", None) or str(problem)
+        if getattr(problem, "errno", None) == errno.EADDRINUSE:
             remedy = "another program listens there; choose another with --port"
         else:
-            remedy = f"{problem.strerror or problem}; choose another with --host and --port"
+            remedy = f"{reason}; choose another with --host and --port"
         raise OperatorError(f"cannot listen on {host}:{port}: {remedy}") from problem
     shown_host = f"[{host}]" if ":" in host else host
     logger.info("listening on http://%s:%d", shown_host, listener.getsockname()[1])
