@@ -186,6 +186,12 @@ def load_settings(**overrides: Any) -> Settings:
     """
     try:
         return Settings(**{name: value for name, value in overrides.items() if value is not None})
+    except UnicodeDecodeError as problem:
+        raise InvalidSettings(
+            f".env is not UTF-8 ({problem.reason} at byte {problem.start}); save it as UTF-8"
+        ) from None
+    except OSError as problem:
+        raise InvalidSettings(f".env cannot be read ({problem.strerror}); make it readable, or remove it") from problem
     except ValidationError as problem:
         raise InvalidSettings("; ".join(_describe(error) for error in problem.errors())) from problem
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from pathlib import Path
 from typing import Any
@@ -216,3 +217,23 @@ def test_a_key_that_no_header_can_hold_stops_the_start(monkeypatch: pytest.Monke
     with pytest.raises(InvalidSettings, match=f"^{name}: ") as problem:
         load_settings(vllm_base_url=BASE)
     assert "hunter" not in str(problem.value)
+
+
+def test_a_file_in_another_encoding_is_one_line(tmp_path: Path) -> None:
+    """As editors on Windows write it: the place and the remedy, and nothing of the file, which holds keys."""
+    (tmp_path / ".env").write_bytes(f"VLLM_BASE_URL={BASE}\nVLLM_API_KEY=hunter # 비밀\n".encode("cp949"))
+    with pytest.raises(InvalidSettings, match=r"^\.env is not UTF-8 \(.* at byte 61\); save it as UTF-8$") as problem:
+        load_settings()
+    assert problem.value.__cause__ is None, "which would hold the file"
+
+
+def test_a_file_that_cannot_be_read_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of another user's, say."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    (tmp_path / ".env").write_text(f"VLLM_BASE_URL={BASE}\n")
+    monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(InvalidSettings, match=r"^\.env cannot be read \(Permission denied\); make it readable"):
+        load_settings()
