@@ -1,9 +1,8 @@
-"""What the tests of the preprocessor share: checkpoints' settings, frames, and whether Numba is there."""
+"""What the tests of the preprocessor share: checkpoints' settings, frames, digests."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -42,17 +41,8 @@ QWEN2_IMAGE: dict[str, Any] = {
     "max_pixels": 28 * 28 * 1280,
 }
 
-COMPILED = [
-    pytest.param(False, id="numpy"),
-    pytest.param(
-        True,
-        id="numba",
-        marks=pytest.mark.skipif(
-            importlib.util.find_spec("numba") is None, reason="Numba is missing: the extra `preprocess`"
-        ),
-    ),
-]
-"""Both ways of doing it, the compiled one where it can be."""
+COMPILED = [pytest.param(False, id="numpy"), pytest.param(True, id="numba")]
+"""Both ways of doing it."""
 
 
 def small_video(**changes: Any) -> VideoSpec:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -14,7 +13,6 @@ HERE = Path(__file__).resolve().parent
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs mprotect")
-@pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="Numba is missing: the extra `preprocess`")
 def test_nothing_is_touched_before_or_behind_the_arrays() -> None:
     """Frames and output against pages that kill the process: one filter, both, none, a strip, a single row."""
     variables = {**os.environ, "PYTHONPATH": str(HERE.parents[1] / "src")}

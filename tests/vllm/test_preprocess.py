@@ -16,6 +16,32 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 RUN = "import sys; from vision_bench.cli.equivalence import command; sys.exit(command(standalone_mode=False))"
 
 
+PIL = """
+import json, sys
+from vision_bench.preprocess import reference, stock
+from vision_bench.preprocess.equivalence import check, sample_images
+from vision_bench.preprocess.spec import ImageSpec
+spec = ImageSpec.from_config(sys.argv[1])
+oracle = lambda pixels: reference.image(pixels, spec, "pil")
+print(check(oracle, stock.stock_image(spec, "pil"), spec, sample_images(20, 0), "").level)
+"""
+
+
+def run(
+    environment: VllmEnvironment, code: str, *arguments: str | Path, **more: str
+) -> subprocess.CompletedProcess[str]:
+    """Run our code with vLLM's Python and packages."""
+    variables = {
+        **environment.variables(os.environ),
+        "PYTHONPATH": str(SOURCE),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONWARNINGS": "error:Numba is not installed",
+        **more,
+    }
+    command = [environment.python, "-c", code, *arguments]
+    return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=600, check=False)
+
+
 @pytest.mark.parametrize("instructions", ["", "default"], ids=["", "without-avx2"])
 @pytest.mark.parametrize(
     ("settings", "flags"),
@@ -31,18 +57,20 @@ def test_every_byte_is_the_stock_processors(
 ) -> None:
     """E0 over 20 sizes, with and without the vector instructions that torch uses; compiled by the Numba of vLLM."""
     (tmp_path / "settings.json").write_text(json.dumps(settings))
-    variables = {
-        **vllm_environment.variables(os.environ),
-        "PYTHONPATH": str(SOURCE),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONWARNINGS": "error:Numba is not installed",
-    }
-    if instructions:
-        variables["ATEN_CPU_CAPABILITY"] = instructions
-    command = [vllm_environment.python, "-c", RUN, tmp_path / "settings.json", "--cases", "20", "--json", *flags]
-    found = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=600, check=False)
+    chosen = {"ATEN_CPU_CAPABILITY": instructions} if instructions else {}
+    arguments = [tmp_path / "settings.json", "--cases", "20", "--json", *flags]
+    found = run(vllm_environment, RUN, *arguments, **chosen)
     assert found.returncode == 0, found.stderr[-2000:]
     verdict = json.loads(found.stdout)
     assert verdict["level"] == "E0"
     assert len(verdict["cases"]) >= 18  # two inputs of one size count once
     assert "transformers 5.19" in verdict["against"]
+
+
+def test_the_oracle_of_the_pil_backend_is_that_backend(vllm_environment: VllmEnvironment, tmp_path: Path) -> None:
+    """E0 with the same Pillow; between the two backends it is E2 at best."""
+    (tmp_path / "settings.json").write_text(json.dumps(QWEN2_IMAGE))
+    found = run(vllm_environment, PIL, tmp_path / "settings.json")
+    assert found.stdout.strip() == "E0", found.stderr[-2000:]
+    between = run(vllm_environment, RUN, tmp_path / "settings.json", "--images", "--against", "pil", "--cases", "4")
+    assert between.returncode == 5, between.stderr[-2000:]

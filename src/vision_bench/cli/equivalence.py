@@ -12,10 +12,10 @@ import click
 @click.option("--images", is_flag=True, help="The image processor instead of the video processor.")
 @click.option(
     "--against",
-    type=click.Choice(["stock", "reference"]),
+    type=click.Choice(["stock", "pil", "reference"]),
     default="stock",
     show_default=True,
-    help="The installed transformers, or our own oracle in plain NumPy.",
+    help="The installed transformers, its PIL backend (images alone), or our own oracle.",
 )
 @click.option("--cases", "count", type=click.IntRange(min=1), default=24, show_default=True, help="Inputs to compare.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of sizes and pixels.")

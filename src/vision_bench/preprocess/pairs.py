@@ -30,33 +30,35 @@ def video_pair(config: str | Path | Config, against: str, threads: int) -> Pair:
 
     Args:
         config: as :meth:`VideoSpec.from_config` takes it.
-        against: ``stock`` or ``reference``.
+        against: ``stock`` or ``reference``; ``pil`` is for images alone.
         threads: how many work on a call, on our side and in torch.
 
     Raises:
         InvalidSettings, MissingTool: no usable settings; no stock processor here.
     """
+    if against == "pil":
+        raise UnknownName("there is no PIL-backed video processor; compare images with it")
     spec = VideoSpec.from_config(config)
     ours = VideoPreprocessor(spec, threads=threads)
     if _is_stock(against):
-        theirs = stock.stock_video(spec)
-        return Pair(ours, theirs, spec, _stock(threads))
+        return Pair(ours, stock.stock_video(spec), spec, _stock(threads))
     return Pair(ours, lambda frames: reference.video(frames, spec), spec, REFERENCE)
 
 
 def image_pair(config: str | Path | Config, against: str, threads: int) -> Pair:
-    """The image processors of a checkpoint; otherwise as :func:`video_pair`."""
+    """The image processors of a checkpoint; otherwise as :func:`video_pair`. ``pil`` is stock with that backend."""
     spec = ImageSpec.from_config(config)
     ours = ImagePreprocessor(spec, threads=threads)
+    if against == "pil":
+        return Pair(ours, stock.stock_image(spec, "pil"), spec, f"the PIL backend, {_stock(threads)}")
     if _is_stock(against):
-        theirs = stock.stock_image(spec)
-        return Pair(ours, theirs, spec, _stock(threads))
+        return Pair(ours, stock.stock_image(spec), spec, _stock(threads))
     return Pair(ours, lambda pixels: reference.image(pixels, spec), spec, REFERENCE)
 
 
 def _is_stock(against: str) -> bool:
     if against not in {"stock", "reference"}:
-        raise UnknownName(f"{against!r} is neither stock nor reference")
+        raise UnknownName(f"{against!r} is none of stock, reference and pil")
     return against == "stock"
 
 

@@ -1,15 +1,17 @@
 """The stock arithmetic, plain and slow: the oracle that the fast way is held to, bit for bit.
 
-What is meant is transformers' torchvision-backed processors on a CPU: resize in 8 bits, normalise in float32, cut into
-patches. It needs NumPy alone.
+What is meant is transformers' processors on a CPU: resize in 8 bits, normalise in float32, cut into patches. For images
+they come with two backends, torchvision and PIL, which filter with other weights and normalise by other steps; for
+videos there is torchvision alone. The first is written out here in NumPy; for the second Pillow itself filters.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from vision_bench.errors import InvalidMedia
 from vision_bench.preprocess.geometry import Size
@@ -17,6 +19,8 @@ from vision_bench.preprocess.resample import Axis, bicubic_axis
 from vision_bench.preprocess.spec import ImageSpec, Spec, VideoSpec
 
 Frames = NDArray[np.uint8]
+Backend = Literal["torchvision", "pil"]
+"""Whose bits: the stock image processors come in two kinds."""
 
 
 class Patches(NamedTuple):
@@ -47,7 +51,7 @@ def video(frames: Frames, spec: VideoSpec) -> Patches:
     return _patches(resize(frames, size), spec)
 
 
-def image(pixels: Frames, spec: ImageSpec) -> Patches:
+def image(pixels: Frames, spec: ImageSpec, backend: Backend = "torchvision") -> Patches:
     """An image as the stock image processor gives it: (H, W, 3) uint8 in, repeated through time, float32 patches out.
 
     Raises:
@@ -55,7 +59,7 @@ def image(pixels: Frames, spec: ImageSpec) -> Patches:
     """
     check_frames(pixels, 3)
     size = spec.target(Size(*pixels.shape[:2]))
-    return _patches(resize(pixels[None], size), spec)
+    return _patches(resize(pixels[None], size, backend), spec, backend)
 
 
 def check_frames(frames: object, dimensions: int) -> None:
@@ -79,12 +83,22 @@ def check_frames(frames: object, dimensions: int) -> None:
         )
 
 
-def resize(frames: Frames, size: Size) -> Frames:
-    """(T, H, W, 3) to (T, *size, 3): across, then down, rounded to 8 bits after each, as torch does."""
+def resize(frames: Frames, size: Size, backend: Backend = "torchvision") -> Frames:
+    """(T, H, W, 3) to (T, *size, 3). As torch: across, then down, rounded to 8 bits after each."""
+    if backend == "pil":
+        return _filtered_by_pillow(frames, size)
     across = bicubic_axis(frames.shape[2], size.width)
     down = bicubic_axis(frames.shape[1], size.height)
     wide = frames if across is None else _filtered(frames, across, 2)
     return wide if down is None else _filtered(wide, down, 1)
+
+
+def _filtered_by_pillow(frames: Frames, size: Size) -> Frames:
+    resized = [
+        Image.fromarray(np.ascontiguousarray(frame)).resize((size.width, size.height), Image.Resampling.BICUBIC)
+        for frame in frames
+    ]
+    return np.stack([np.asarray(one) for one in resized])
 
 
 def _filtered(frames: Frames, axis: Axis, dimension: int) -> Frames:
@@ -107,10 +121,13 @@ def shift_and_scale(spec: Spec) -> tuple[NDArray[np.float32], NDArray[np.float32
     return np.array(spec.mean, np.float32) * back, np.array(spec.std, np.float32) * back
 
 
-def table(spec: Spec) -> NDArray[np.float32]:
+def table(spec: Spec, backend: Backend = "torchvision") -> NDArray[np.float32]:
     """(3, 256) what each 8-bit value of each channel becomes: 768 numbers are all that normalising can give."""
     shift, scale = shift_and_scale(spec)
     values = np.arange(256, dtype=np.float32)
+    if backend == "pil":
+        values = (np.arange(256, dtype=np.float64) * spec.rescale_factor).astype(np.float32)
+        shift, scale = np.array(spec.mean, np.float32), np.array(spec.std, np.float32)
     return (values - shift[:, None]) / scale[:, None]
 
 
@@ -120,20 +137,20 @@ def to_bfloat16(values: NDArray[np.float32]) -> NDArray[np.uint16]:
     return ((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
 
 
-def _patches(frames: Frames, spec: Spec) -> Patches:
+def _patches(frames: Frames, spec: Spec, backend: Backend = "torchvision") -> Patches:
     """Cut resized frames (T, H, W, 3) into patches and normalise them."""
     missing = -len(frames) % spec.temporal_patch_size
     whole = np.concatenate([frames, np.repeat(frames[-1:], missing, axis=0)]) if missing else frames
     t, (h, w) = len(whole) // spec.temporal_patch_size, whole.shape[1:3]
-    values = normalise(patchify(whole, spec), spec)
+    values = normalise(patchify(whole, spec), spec, backend)
     return Patches(values, np.array([t, h // spec.patch_size, w // spec.patch_size]))
 
 
-def normalise(cut: Frames, spec: Spec) -> NDArray[np.float32]:
+def normalise(cut: Frames, spec: Spec, backend: Backend = "torchvision") -> NDArray[np.float32]:
     """(N, D) 8-bit patches as float32, looked up in :func:`table`."""
     normalised = np.empty(cut.shape, np.float32)
     of_a_channel = spec.patch_values // 3
-    for channel, values in enumerate(table(spec)):
+    for channel, values in enumerate(table(spec, backend)):
         columns = slice(channel * of_a_channel, (channel + 1) * of_a_channel)
         normalised[:, columns] = values[cut[:, columns]]
     return normalised

@@ -2,8 +2,9 @@
 
 torch resizes uint8 frames on a CPU with 16-bit integer weights, first across, then down, and rounds to 8 bits after
 each. Sums of integers do not depend on their order, so AVX2, AVX-512, NEON and plain C give the same bits, and so does
-anything else that uses these weights. Pillow's filter has the same shape and other weights (22 bits), and rounds
-differently in about 0.3 % of values. Checked against torch 2.13; ``_compute_index_ranges_int16_weights`` there.
+anything else that uses these weights. Checked against torch 2.13 (``_compute_index_ranges_int16_weights`` there).
+
+Pillow's filter has the same shape, weights of 22 bits, and does not always go across first: other bits.
 """
 
 from __future__ import annotations

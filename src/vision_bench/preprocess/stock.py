@@ -13,15 +13,14 @@ from typing import Any
 
 from vision_bench.errors import MissingTool
 from vision_bench.preprocess.equivalence import Processor
-from vision_bench.preprocess.reference import Frames, Patches
+from vision_bench.preprocess.reference import Backend, Frames, Patches
 from vision_bench.preprocess.spec import ImageSpec, VideoSpec
 
-_IMAGES = "transformers.models.qwen2_vl.image_processing_qwen2_vl"
 _MODULES = {
     "Qwen2VLVideoProcessor": "transformers.models.qwen2_vl.video_processing_qwen2_vl",
     "Qwen3VLVideoProcessor": "transformers.models.qwen3_vl.video_processing_qwen3_vl",
-    "Qwen2VLImageProcessor": _IMAGES,
-    "Qwen2VLImageProcessorFast": _IMAGES,
+    "Qwen2VLImageProcessor": "transformers.models.qwen2_vl.image_processing_qwen2_vl",
+    "Qwen2VLImageProcessorPil": "transformers.models.qwen2_vl.image_processing_pil_qwen2_vl",
 }
 
 
@@ -41,13 +40,15 @@ def stock_video(spec: VideoSpec) -> Processor:
     return run
 
 
-def stock_image(spec: ImageSpec) -> Processor:
-    """The torchvision-backed image processor with these settings.
+def stock_image(spec: ImageSpec, backend: Backend = "torchvision") -> Processor:
+    """The image processor with these settings and of this backend.
 
     Raises:
         MissingTool: torch, torchvision or transformers is not installed.
     """
-    process = _class(spec.processor)(**_settings(spec))
+    # "Fast" was the torchvision-backed one until transformers 5 dropped the other under this name.
+    name = spec.processor.removesuffix("Fast")
+    process = _class(name + "Pil" if backend == "pil" else name)(**_settings(spec))
 
     def run(pixels: Frames) -> Patches:
         # Told where the channels are: left to guess, an image three pixels high is taken to begin with them.
@@ -65,7 +66,7 @@ def set_threads(count: int) -> None:
 def versions() -> dict[str, str]:
     """What is compared with: versions, and the instructions that torch chose."""
     found = {}
-    for name in ("transformers", "torch", "torchvision"):
+    for name in ("transformers", "torch", "torchvision", "pillow"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:
@@ -79,8 +80,7 @@ def _class(name: str) -> Any:
     missing = [module for module in ("torch", "torchvision", "transformers") if not importlib.util.find_spec(module)]
     if missing:
         raise MissingTool(f"the stock processor needs {', '.join(missing)}; install what the server runs with")
-    # "Fast" was the torchvision-backed one until transformers 5 dropped the other under this name.
-    return getattr(import_module(_MODULES[name]), name.removesuffix("Fast"))
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def _settings(spec: VideoSpec | ImageSpec) -> Mapping[str, Any]:
