@@ -19,14 +19,16 @@ class Stage(NamedTuple):
     """One stage.
 
     Attributes:
-        of: its time in one record, ms; None where no record tells it.
         source: who tells it, where records do.
+        absent: why nobody told it, where nobody did.
+        of: its time in one record, ms; None where no record can tell it.
         metric: the server's histogram that tells it for the step as a whole.
     """
 
     name: str
-    of: Callable[[ChatRecord], float | None] | None
     source: str
+    absent: str
+    of: Callable[[ChatRecord], float | None] | None = None
     metric: str | None = None
 
 
@@ -34,27 +36,37 @@ def _told(name: str) -> Callable[[ChatRecord], float | None]:
     return lambda record: record.server_ms.get(name)
 
 
+def _streaming_ms(record: ChatRecord) -> float | None:
+    return between_ms(first_ns(record), record.k_ns[-1] if record.k_ns else None)
+
+
+_OUTSIDE = "not part of this workload"
+_BEFORE = "done before the clock starts"
+_UNSEEN = "no answer got that far"
+_SILENT = "the server does not tell"
+_NO_EVENTS = "no events were streamed"
+
 STAGES = (
-    Stage("frame_capture", None, "not part of this workload"),
-    Stage("video_transport", None, "not part of this workload"),
-    Stage("selection", lambda record: between_ms(record.dec_ns, record.sel_ns), "client"),
-    Stage("encoding", lambda record: between_ms(record.sel_ns, record.ser_ns), "client"),
-    Stage("wait_in_client", lambda record: between_ms(record.ser_ns or record.due_ns, record.hdr_ns), "client"),
-    Stage("upload", lambda record: between_ms(record.hdr_ns, record.bod_ns), "client"),
-    Stage("gateway_queue", _told("queue_ms"), "Server-Timing"),
-    Stage("gateway_upstream", _told("upstream_ms"), "Server-Timing"),
-    Stage("decoding_and_preprocessing", None, "the server tells neither"),
-    Stage("scheduling", _told("queue_time_ms"), "per-request metrics", "vllm:request_queue_time_seconds"),
-    Stage("prefill", None, "", "vllm:request_prefill_time_seconds"),
-    Stage("sent_to_first_event", lambda record: between_ms(record.bod_ns, first_ns(record)), "client"),
-    Stage("generation", _told("generation_time_ms"), "per-request metrics", "vllm:request_decode_time_seconds"),
+    Stage("frame_capture", "", _OUTSIDE),
+    Stage("video_transport", "", _OUTSIDE),
+    Stage("selection", "client", _BEFORE, lambda record: between_ms(record.dec_ns, record.sel_ns)),
+    Stage("encoding", "client", _BEFORE, lambda record: between_ms(record.sel_ns, record.ser_ns)),
     Stage(
-        "first_to_last_event",
-        lambda record: between_ms(first_ns(record), record.k_ns[-1] if record.k_ns else None),
-        "client",
+        "wait_in_client", "client", _UNSEEN, lambda record: between_ms(record.ser_ns or record.due_ns, record.hdr_ns)
     ),
-    Stage("parsing", lambda record: between_ms(record.end_ns, record.par_ns), "client"),
-    Stage("validation", lambda record: between_ms(record.par_ns, record.val_ns), "client"),
+    Stage("upload", "client", _UNSEEN, lambda record: between_ms(record.hdr_ns, record.bod_ns)),
+    Stage("gateway_queue", "Server-Timing", _SILENT, _told("queue_ms")),
+    Stage("gateway_upstream", "Server-Timing", _SILENT, _told("upstream_ms")),
+    Stage("decoding_and_preprocessing", "", _SILENT),
+    Stage("scheduling", "per-request metrics", _SILENT, _told("queue_time_ms"), "vllm:request_queue_time_seconds"),
+    Stage("prefill", "", _SILENT, None, "vllm:request_prefill_time_seconds"),
+    Stage("sent_to_first_event", "client", _NO_EVENTS, lambda record: between_ms(record.bod_ns, first_ns(record))),
+    Stage(
+        "generation", "per-request metrics", _SILENT, _told("generation_time_ms"), "vllm:request_decode_time_seconds"
+    ),
+    Stage("first_to_last_event", "client", _NO_EVENTS, _streaming_ms),
+    Stage("parsing", "client", _UNSEEN, lambda record: between_ms(record.end_ns, record.par_ns)),
+    Stage("validation", "client", _UNSEEN, lambda record: between_ms(record.par_ns, record.val_ns)),
 )
 
 
@@ -70,7 +82,7 @@ def stage_row(stage: Stage, seen: Json | None, server: Mapping[str, Json]) -> Js
         return {"stage": stage.name, "source": stage.source, "ms": seen, "server": None}
     if told is not None:
         return {"stage": stage.name, "source": f"/metrics, {stage.metric}", "ms": None, "server": told}
-    return {"stage": stage.name, "source": f"unknown: {stage.source or 'nobody tells'}", "ms": None, "server": None}
+    return {"stage": stage.name, "source": f"unknown: {stage.absent}", "ms": None, "server": None}
 
 
 def told_between(before: Page, after: Page) -> Json:

@@ -229,6 +229,7 @@ def test_every_stage_is_in_the_table_told_or_unknown() -> None:
         "scheduling", "generation",
     ]  # fmt: skip
     assert all(rows[name]["ms"] is rows[name]["server"] is None for name in unknown)
+    assert rows["selection"]["source"] == "unknown: done before the clock starts"
 
 
 def test_encoding_inside_the_clock_is_a_stage() -> None:
