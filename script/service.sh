@@ -8,7 +8,7 @@
 # holds when that process started, where the system tells: a PID is given to another program one day.
 #
 # Exit codes: 0 done; 1 not running, or not answering; 2 usage; 3 the address is not to be had; 4 the server ended
-# while it started (its reason is printed); 5 it runs but did not answer in time.
+# while it started, or could not with these settings (the reason is printed); 5 it runs but did not answer in time.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 
@@ -139,6 +139,16 @@ def lock(number, seconds):
                 return 1
             time.sleep(0.1)
 
+def wrong_settings():
+    """Why a gateway could not start with the settings as they are now, or nothing."""
+    sys.path.insert(0, "src")
+    from vision_bench.errors import InvalidSettings
+    from vision_bench.gateway.settings import load_settings
+    try:
+        load_settings()
+    except InvalidSettings as problem:
+        return f"error: {problem}"
+
 question, *words = sys.argv[1:]
 if question == "bind":
     reason = cannot_bind(*words)
@@ -150,6 +160,8 @@ elif question == "started":
     print(started(*words), end="")
 elif question == "lock":
     sys.exit(lock(*words))
+elif question == "settings":
+    sys.exit(wrong_settings())
 elif question == "answers":
     sys.exit(not answers(*words))
 elif question == "up":
@@ -236,6 +248,13 @@ status() {
     fi
 }
 
+# A restart that could not start again must not have stopped anything.
+check_settings() {
+    ask settings && return 0
+    say "not restarted; what runs goes on"
+    return 4
+}
+
 stop() {
     find_pid
     if [ -z "$pid" ]; then
@@ -256,7 +275,7 @@ check_address
 case ${1:-} in
     start) take_turn && start ;;
     status) status ;;
-    restart) take_turn && stop && start ;;
+    restart) take_turn && check_settings && stop && start ;;
     stop) take_turn && stop ;;
     *)
         say "usage: $0 start | status | restart | stop    (HOST=$host PORT=$port)"

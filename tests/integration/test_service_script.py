@@ -160,6 +160,18 @@ def test_a_dying_server_is_told_with_its_reason(service: Service) -> None:
     assert not service.pid_file.exists()
 
 
+def test_a_restart_with_wrong_settings_stops_nothing(service: Service) -> None:
+    """Exit 4 with the reason; the gateway that runs goes on."""
+    assert service("start")[0] == 0
+    pid = service.pid
+    code, text = service("restart", VLLM_CONCURRENCY="many")
+    assert code == 4
+    assert "error: VLLM_CONCURRENCY='many'" in text
+    assert "not restarted; what runs goes on" in text
+    assert service.pid == pid
+    assert httpx.get(f"http://127.0.0.1:{service.port}/healthz", trust_env=False).json() == {"ok": True}
+
+
 def test_usage(service: Service) -> None:
     """No such verb: exit 2 and the list."""
     code, text = service("reload")
