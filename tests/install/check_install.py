@@ -99,6 +99,9 @@ def check_missing_extras(folder: Path) -> None:
     expect("vision-bench[ffmpeg]" in refused.stderr, "libopenh264 names its extra")
     refused = run("broadcast", "make", "--genre", "drama", "--seconds", "6", "--out", "b", code=4, folder=folder)
     expect("vision-bench[broadcast]" in refused.stderr, "the broadcast names its extra")
+    collector = ("--otlp", "http://127.0.0.1:4318")
+    refused = run("serve", "--upstream", "http://127.0.0.1:9/v1", "--port", port, *collector, code=4, folder=folder)
+    expect("vision-bench[otel]" in refused.stderr, "spans name their extra")
 
 
 def check_pipeline(folder: Path, model: str) -> None:

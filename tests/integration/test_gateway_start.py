@@ -22,7 +22,8 @@ UVICORN = [sys.executable, "-m", "uvicorn", "app:app"]
 
 
 def start(command: list[str], folder: Path, **env: str) -> subprocess.Popen[str]:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("VLLM_", "MAX_", "GATEWAY_"))}
+    ours = ("VLLM_", "MAX_", "GATEWAY_", "OTEL_")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
     return subprocess.Popen(
         command,
         cwd=folder,

@@ -15,9 +15,17 @@ import click
 @click.option(
     "--log-format", type=click.Choice(["text", "json"]), help="Form of the log on stderr; wins over GATEWAY_LOG_FORMAT."
 )
+@click.option("--otlp", metavar="URL", help="A collector for spans (OTLP/HTTP); wins over GATEWAY_OTLP_ENDPOINT.")
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Processes, each with permits.")
 def command(
-    *, host: str, port: int, upstream: str | None, concurrency: int | None, log_format: str | None, workers: int
+    *,
+    host: str,
+    port: int,
+    upstream: str | None,
+    concurrency: int | None,
+    log_format: str | None,
+    otlp: str | None,
+    workers: int,
 ) -> None:
     """Run the gateway in front of vLLM.
 
@@ -27,7 +35,12 @@ def command(
     from vision_bench.gateway.serving import serve
     from vision_bench.gateway.settings import load_settings
 
-    settings = load_settings(vllm_base_url=upstream, vllm_concurrency=concurrency, gateway_log_format=log_format)
+    settings = load_settings(
+        vllm_base_url=upstream,
+        vllm_concurrency=concurrency,
+        gateway_log_format=log_format,
+        gateway_otlp_endpoint=otlp,
+    )
     if workers == 1:
         serve(
             create_app(settings),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections import deque
 from collections.abc import Callable
@@ -89,7 +90,10 @@ class Admission:
             lane = None if self._queue else self._take()
             return lane or await self._wait(self._acquire_timeout_seconds - waited_ms / 1e3, at_front=at_front)
         finally:
-            timings.queue_ms = waited_ms + (self._clock() - began_ns) / 1e6
+            ended_ns = self._clock()
+            timings.queue_ms = waited_ms + (ended_ns - began_ns) / 1e6
+            if timings.journal is not None:
+                timings.journal.waited("permit", began_ns, ended_ns, sys.exception())
 
     def release(self, lane: Lane) -> None:
         """Give a permit back."""

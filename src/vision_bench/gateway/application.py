@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
@@ -23,6 +24,7 @@ from vision_bench.gateway.metrics import Metrics
 from vision_bench.gateway.middleware import RequestLog, our_failure, shown_path
 from vision_bench.gateway.openai_routes import router as openai_router
 from vision_bench.gateway.operator_routes import router as operator_router
+from vision_bench.gateway.otlp import wanted_endpoint
 from vision_bench.gateway.protocol import LIMITS_KEY, ConnectionLimits
 from vision_bench.gateway.readiness import Readiness
 from vision_bench.gateway.room import Buffer, Pace
@@ -30,6 +32,9 @@ from vision_bench.gateway.routes import DirectRoutes, router
 from vision_bench.gateway.settings import Settings, load_settings
 from vision_bench.gateway.transport import HttpTransport, Transport
 from vision_bench.gateway.upstream import VLLMClient
+
+if TYPE_CHECKING:  # needs the extra
+    from vision_bench.gateway.spans import Spans
 
 CONNECT_TIMEOUT_SECONDS = 10.0
 
@@ -61,25 +66,32 @@ class _Gateway(FastAPI):
             scope["route"] = asked.get("route")  # for the log and the counts
 
 
-def create_app(settings: Settings | None = None, *, transport: Transport | None = None) -> FastAPI:
+def create_app(
+    settings: Settings | None = None, *, transport: Transport | None = None, spans: Spans | None = None
+) -> FastAPI:
     """The application that uvicorn serves.
 
     Args:
         settings: read from the environment and ``.env`` when not given.
         transport: stands in for the sockets to vLLM in tests.
+        spans: made as the settings and OpenTelemetry's variables say when not given.
 
     Raises:
         InvalidSettings: a setting is missing or wrong.
+        MissingExtra: spans are wanted and OpenTelemetry is not installed.
     """
     chosen = settings or load_settings()
+    spans = spans or _spans(chosen)
     app = _Gateway(
         title="vision-bench gateway",
         version=version("vision-bench"),
         description=_DESCRIPTION,
         docs_url=None,
         redoc_url=None,
+        # FastAPI's own spans, counts and records of failures: of the small routes alone, with paths and messages.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         redirect_slashes=False,  # it would send callers to the Host that a proxy made up, over http
-        lifespan=_lifespan(chosen, transport),
+        lifespan=_lifespan(chosen, transport, spans),
     )
     app.front = DirectRoutes(app.behind, app.state, head_limit_bytes=chosen.gateway_max_header_bytes)
     if chosen.gateway_api_keys:
@@ -89,7 +101,7 @@ def create_app(settings: Settings | None = None, *, transport: Transport | None 
             per_minute=chosen.gateway_key_requests_per_minute,
         )
     app.state.metrics = Metrics(upstreams=len(chosen.upstream_urls))
-    app.front = RequestLog(app.front, app.state.metrics)
+    app.front = RequestLog(app.front, app.state.metrics, spans=spans)
     app.add_exception_handler(HTTPException, _as_json)
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(Exception, _our_failure)
@@ -101,12 +113,14 @@ def create_app(settings: Settings | None = None, *, transport: Transport | None 
 
 
 def _lifespan(
-    settings: Settings, transport: Transport | None
+    settings: Settings, transport: Transport | None, spans: Spans | None
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[Mapping[str, Any]]]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[Mapping[str, Any]]:
         patience_seconds = settings.vllm_acquire_timeout_seconds
         async with AsyncExitStack() as opened:
+            if spans is not None:
+                await opened.enter_async_context(spans)
             app.state.settings = settings
             app.state.media_policy = MediaPolicy.of(settings)
             app.state.admission = Admission(
@@ -131,6 +145,15 @@ def _lifespan(
             yield {LIMITS_KEY: ConnectionLimits.of(settings)}
 
     return lifespan
+
+
+def _spans(settings: Settings) -> Spans | None:
+    endpoint = wanted_endpoint(settings.gateway_otlp_endpoint, os.environ)
+    if endpoint is None:
+        return None
+    from vision_bench.gateway.spans import Spans  # noqa: PLC0415  # an extra, loaded only when it is asked for
+
+    return Spans.over_otlp(endpoint)
 
 
 def _http(url: str, settings: Settings) -> HttpTransport:

@@ -73,7 +73,9 @@ class BatchRun:
             await emit(await self._lines.get())
 
     async def _call(self, item: BatchItem, request_id: str) -> None:
-        self._lines.put_nowait(await self._answer(item, request_id, Timings(queue_ms=self._queue_ms)))
+        journal = self._exchange.timings.journal
+        timings = Timings(queue_ms=self._queue_ms, journal=journal and journal.of_item(request_id))
+        self._lines.put_nowait(await self._answer(item, request_id, timings))
 
     async def _answer(self, item: BatchItem, request_id: str, timings: Timings) -> bytes:
         exchange = self._exchange

@@ -40,7 +40,7 @@ class Exchange:
     began_ns: int = 0
     """When its head had come."""
     trace: Trace | None = None
-    """The caller's, which goes on to vLLM."""
+    """The caller's, or one that begins here: what goes on to vLLM."""
     route: str | None = None
     """Known before the router has said it, or not at all."""
     status: int | None = None
@@ -109,6 +109,8 @@ def exchange_of(scope: Scope) -> Exchange:
 
 class ClientLeft(Exception):
     """The caller closed the connection; there is nobody to answer."""
+
+    outcome = CLIENT_LEFT
 
 
 class Refusal(Exception):

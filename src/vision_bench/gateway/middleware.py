@@ -11,6 +11,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -28,6 +29,9 @@ from vision_bench.gateway.logs import EntryLog
 from vision_bench.gateway.metrics import OTHER_ROUTE, Metrics
 from vision_bench.gateway.trace import trace_of
 
+if TYPE_CHECKING:  # needs the extra
+    from vision_bench.gateway.spans import Spans
+
 logger = logging.getLogger("vision_bench.gateway.access")
 
 _GRACE_IS_OVER = "graceful shutdown exceeded"
@@ -44,9 +48,17 @@ class RequestLog:
     header or a query.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, *, clock: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        metrics: Metrics,
+        *,
+        spans: Spans | None = None,
+        clock: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
         self._app = app
         self._metrics = metrics
+        self._spans = spans
         self._clock = clock
         self._log = EntryLog(logger)
 
@@ -57,6 +69,7 @@ class RequestLog:
         request_id = _usable_id(header(scope, b"x-request-id"))
         exchange = Exchange(request_id, self._metrics, self._clock, self._clock(), trace_of(scope["headers"]))
         scope[SCOPE_KEY] = exchange
+        recording = None if self._spans is None else self._spans.begin(exchange, scope)
         stamp = (b"x-request-id", exchange.request_id.encode())
 
         async def send_stamped(message: Message) -> None:
@@ -98,6 +111,8 @@ class RequestLog:
             self._metrics.in_progress -= 1
             self._count(scope, exchange)
             self._log.add(RequestEntry(scope, exchange))
+            if recording is not None:
+                recording.end(_route(scope, exchange))
 
     def _count(self, scope: Scope, exchange: Exchange) -> None:
         self._metrics.request_ended(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections import deque
 from collections.abc import Callable
@@ -75,7 +76,10 @@ class Buffer:
                 ) from None
             raise
         finally:
-            timings.queue_ms = (self._clock() - began_ns) / 1e6
+            ended_ns = self._clock()
+            timings.queue_ms = (ended_ns - began_ns) / 1e6
+            if timings.journal is not None:
+                timings.journal.waited("room", began_ns, ended_ns, sys.exception())
 
     def _admit(self) -> None:
         """Let in who fits now, the first first."""

@@ -10,6 +10,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from vision_bench.errors import InvalidSettings
 from vision_bench.gateway.media_hosts import HostList
+from vision_bench.gateway.otlp import checked
 
 _BLANKS = " \t\r\n"
 """What stands around a key in a file or a secret's mount, and is not the key's. Not all that strip() knows: to it some
@@ -88,6 +89,10 @@ class Settings(BaseSettings):
     gateway_log_format: Literal["text", "json"] = "text"
     """One line a request: for people, or an object for a log store."""
 
+    gateway_otlp_endpoint: str | None = None
+    """The collector that is sent spans, OTLP over HTTP, without /v1/traces. None: OpenTelemetry's own variables say
+    whether there is one."""
+
     @property
     def upstream_urls(self) -> tuple[str, ...]:
         """The /v1 endpoint of every vLLM."""
@@ -157,6 +162,13 @@ class Settings(BaseSettings):
     @classmethod
     def _hosts(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
         HostList(value or ())  # says what is wrong with an entry
+        return value
+
+    @field_validator("gateway_otlp_endpoint")
+    @classmethod
+    def _collector(cls, value: str | None) -> str | None:
+        if value is not None and "@" in checked(value):
+            raise ValueError("must hold no user name or password; put them into OTEL_EXPORTER_OTLP_HEADERS")
         return value
 
     @model_validator(mode="after")

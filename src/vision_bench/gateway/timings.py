@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vision_bench.gateway.journal import Journal
+
 
 @dataclass(slots=True)
 class Timings:
@@ -16,3 +18,5 @@ class Timings:
     """From the permit to the head of vLLM's answer."""
     upstream: int = 0
     """Which vLLM was called, last if there were two: its place in VLLM_BASE_URL."""
+    journal: Journal | None = None
+    """Where each wait and each call is written down, of a request whose spans are wanted."""

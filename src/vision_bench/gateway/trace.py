@@ -1,6 +1,6 @@
 """A caller's trace context (W3C Trace Context, levels 1 and 2): whether it is one, and what goes on to vLLM.
 
-It goes on as it came. The gateway takes no part in the trace: it makes no span of its own, and starts no trace.
+It goes on as it came, unless the gateway makes spans: then the parent that vLLM is told is one of them (``spans``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_MEMBERS = 32
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A caller's trace.
+    """The trace of a request.
 
     Attributes:
         trace_id: 32 hex digits.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from vision_bench.errors import BrokenStream, ConnectFailed, UpstreamError, UpstreamTimeout
 from vision_bench.gateway.fleet import Fleet
+from vision_bench.gateway.journal import Call, word_of
 from vision_bench.gateway.timings import Timings
 from vision_bench.gateway.trace import Trace
 from vision_bench.gateway.transport import Payload, TransportAnswer
@@ -104,9 +106,10 @@ class VLLMClient:
 
         Args:
             body: a chat body as the caller wrote it; it is not looked into.
-            timings: ``queue_ms`` and ``upstream_ms`` are filled in, however the call ends.
+            timings: ``queue_ms`` and ``upstream_ms`` are filled in, however the call ends; its journal, if it has
+                one, too.
             authorization: the caller's own header, sent on when no VLLM_API_KEY is set.
-            trace: the caller's; sent on as it is.
+            trace: sent on as it is, but that a journal's call names itself as the parent.
 
         Raises:
             AcquireTimeout, ConnectFailed, BrokenStream: see their makers.
@@ -129,13 +132,17 @@ class VLLMClient:
                 timings.upstream = lane.index
                 upstream = self._fleet.upstreams[lane.index]
                 began_ns = self._clock()
+                status: int | None = None
+                failure: str | None = None
+                call = _noted(timings, upstream.url, began_ns, headers, is_resent=has_moved)
                 try:
                     async with (
                         asyncio.timeout(self._timeout_seconds - spent_ns / 1e9) as limit,
                         upstream.transport.post(CHAT_PATH, body, headers) as raw,
                     ):
                         timings.head_ms = elapsed_ms()
-                        is_busy = raw.status in BUSY_STATUSES
+                        status = raw.status
+                        is_busy = status in BUSY_STATUSES
                         if not is_busy or has_moved or not self._fleet.has_other(upstream):
                             answer = await _begun(raw, elapsed_ms)
                             if not is_busy:
@@ -152,14 +159,26 @@ class VLLMClient:
                         "ask for fewer tokens, or raise VLLM_TIMEOUT_SECONDS"
                     ) from None
                 except (ConnectFailed, BrokenStream) as problem:
+                    failure = problem.outcome
                     self._fleet.failed(upstream, str(problem), sets_aside=not is_given)
                     if is_given or has_moved or not self._fleet.has_other(upstream):
                         raise
                 finally:
                     timings.upstream_ms = elapsed_ms()
+                    if call is not None:
+                        call.end(self._clock(), status, failure or word_of(sys.exception()))
                 spent_ns += self._clock() - began_ns
             has_moved = True
             self._fleet.moves += 1
+
+
+def _noted(timings: Timings, url: str, now_ns: int, headers: dict[str, str], *, is_resent: bool) -> Call | None:
+    """A call that begins, written down if somebody wants to know; it is then the parent that ``headers`` name."""
+    if timings.journal is None:
+        return None
+    call = timings.journal.call(url, now_ns, resend_count=int(is_resent))
+    headers["traceparent"] = call.traceparent
+    return call
 
 
 async def _begun(raw: TransportAnswer, elapsed_ms: Callable[[], float]) -> Answer:

@@ -20,6 +20,7 @@ from uvicorn.supervisors.multiprocess import SIGNALS, Multiprocess
 
 from vision_bench.errors import OperatorError
 from vision_bench.gateway.logs import LogFormat, log_to
+from vision_bench.gateway.otlp import wanted_endpoint
 from vision_bench.gateway.serving import listen, prepare_process, server_config
 from vision_bench.gateway.settings import Settings
 
@@ -39,9 +40,10 @@ def serve_workers(make_app: Callable[[], FastAPI], settings: Settings, *, worker
         make_app: called once in each worker, so it must be picklable: settings travel with it.
 
     Raises:
-        OperatorError: the address cannot be had, or the workers cannot start.
+        OperatorError: the address cannot be had, the workers cannot start, or spans are wanted and cannot be made.
         KeyboardInterrupt: it was SIGINT.
     """
+    wanted_endpoint(settings.gateway_otlp_endpoint, os.environ)  # refused here, not once in each worker
     log_format, permits = settings.gateway_log_format, settings.vllm_concurrency
     make = partial(_prepared, make_app, log_format)
     config = server_config(make, host=host, port=port, grace_seconds=settings.gateway_shutdown_grace_seconds)

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from vision_bench.cli.serve import command
-from vision_bench.errors import InvalidSettings
-from vision_bench.gateway import serving, workers
+from vision_bench.errors import InvalidSettings, MissingExtra
+from vision_bench.gateway import otlp, serving, workers
 
 
 @pytest.fixture
@@ -50,6 +50,18 @@ def test_options_win_over_the_environment(served: list[dict[str, Any]], monkeypa
     ]
     assert CliRunner().invoke(command, arguments, standalone_mode=False).exception is None
     assert served == [{"host": "::1", "port": 0, "log_format": "json", "grace_seconds": 30.0}]
+
+
+def test_a_collector_is_handed_on(served: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """--otlp wins over the environment; without the extra the line that installs it is the answer."""
+    monkeypatch.setattr(otlp, "NEEDED", ("nowhere_to_be_found",))
+    monkeypatch.setenv("GATEWAY_OTLP_ENDPOINT", "wrong")
+    for workers_given in ("1", "2"):
+        arguments = ["--upstream", "http://x/v1", "--otlp", "http://c:4318", "--workers", workers_given]
+        done = CliRunner().invoke(command, arguments, standalone_mode=False)
+        assert isinstance(done.exception, MissingExtra)
+        assert "vision-bench[otel]" in str(done.exception)
+    assert not served
 
 
 def test_a_missing_address_is_an_operator_error(served: list[dict[str, Any]]) -> None:

@@ -100,6 +100,7 @@ def test_keys_are_a_list_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> Non
         ("GATEWAY_MAX_FPS", "inf"),
         ("GATEWAY_MAX_NUM_FRAMES", "1.5"),
         ("GATEWAY_LOG_FORMAT", "xml"),
+        ("GATEWAY_OTLP_ENDPOINT", "collector:4317"),
     ],
 )
 def test_a_wrong_value_is_one_line_with_name_and_value(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
@@ -118,6 +119,14 @@ def test_credentials_in_the_address_are_refused_unseen(monkeypatch: pytest.Monke
     monkeypatch.setenv("VLLM_BASE_URL", "http://me:hunter2@host/v1")
     with pytest.raises(InvalidSettings, match="VLLM_API_KEY") as caught:
         load_settings()
+    assert "hunter2" not in str(caught.value)
+
+
+def test_credentials_of_the_collector_are_refused_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They belong into the standard's variable for headers."""
+    monkeypatch.setenv("GATEWAY_OTLP_ENDPOINT", "http://me:hunter2@host:4318")
+    with pytest.raises(InvalidSettings, match="OTEL_EXPORTER_OTLP_HEADERS") as caught:
+        load_settings(vllm_base_url=BASE)
     assert "hunter2" not in str(caught.value)
 
 
