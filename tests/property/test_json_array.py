@@ -49,7 +49,7 @@ def bodies(draw: st.DrawFn) -> tuple[bytes, list[dict[str, Any]]]:
 
 
 def scan(body: bytes, cuts: list[int]) -> tuple[list[bytes], ArrayScanner]:
-    scanner, found = ArrayScanner("items"), []
+    scanner, found = ArrayScanner("items", most=1000, most_around_bytes=10_000), []
     places = sorted({0, len(body), *(cut % (len(body) + 1) for cut in cuts)})
     for start, end in pairwise(places):
         found += scanner.feed(body[start:end])
@@ -95,7 +95,7 @@ def test_what_is_no_json_never_passes(text: str, cuts: list[int]) -> None:
 def test_an_object_comes_with_its_last_byte(body: tuple[bytes, list[dict[str, Any]]]) -> None:
     """Fed byte by byte, each object is given out with its own last brace and not a byte later."""
     text, items = body
-    scanner, seen = ArrayScanner("items"), 0
+    scanner, seen = ArrayScanner("items", most=1000, most_around_bytes=10_000), 0
     for place in range(len(text)):
         for raw in scanner.feed(text[place : place + 1]):
             assert text[: place + 1].endswith(raw)

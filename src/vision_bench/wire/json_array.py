@@ -16,20 +16,28 @@ _ENVELOPE = re.compile(rb'["{}\[\]:,]')
 _BRACKETS = re.compile(rb"[{}\[\]]")
 _NEITHER_SPACE_NOR_COMMA = re.compile(rb"[^ \t\r\n,]")
 _LONGEST_KEY_BYTES = 1024
+_BLOCK_BYTES = 4096
 
 
 class ArrayScanner:
     """Bytes in, whole objects of the array under ``key`` out, however the bytes were chunked.
 
     An element that is no object ends the search: from there on everything belongs to the skeleton. So does a second
-    array under the same key.
+    array under the same key, and what lies behind ``most_around_bytes``.
+
+    Args:
+        most: the search ends with the first object over this number.
+        most_around_bytes: no more than this is searched of what stands around the objects. Nobody needs much there, and
+            it costs a step a letter.
 
     Attributes:
         count: objects found so far.
     """
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, *, most: int, most_around_bytes: int) -> None:
         self._key = key
+        self._most = most
+        self._most_around_bytes = most_around_bytes
         self.count = 0
         self._skeleton = bytearray()
         self._text = bytearray()
@@ -47,11 +55,19 @@ class ArrayScanner:
         """Everything fed but the objects found, with ``{}`` in their places: JSON if and only if all around them is."""
         return bytes(self._skeleton + self._text[self._begin :])
 
+    @property
+    def is_too_much_around(self) -> bool:
+        """More than ``most_around_bytes`` is known to stand around the objects."""
+        around_bytes = len(self._skeleton)
+        if self._step != self._in_element:
+            around_bytes += len(self._text) - self._begin
+        return around_bytes > self._most_around_bytes
+
     def feed(self, data: bytes | bytearray | memoryview) -> list[bytes]:
         """The objects that ``data`` completes."""
         self._text += data
         found: list[bytes] = []
-        while self._step(found):
+        while self.count <= self._most and self._step(found):
             pass
         if self._begin:
             del self._text[: self._begin]
@@ -67,6 +83,9 @@ class ArrayScanner:
                 return False
             if self._depth == 1:
                 self._name = bytes(self._text[self._string_begin : self._at])
+            return True
+        if len(self._skeleton) + self._at - self._begin > self._most_around_bytes:
+            self._step = self._in_skeleton
             return True
         mark = _ENVELOPE.search(self._text, self._at)
         if mark is None:
@@ -127,8 +146,10 @@ class ArrayScanner:
         """Look for the end of the object that began at ``_begin``."""
         if self._is_string and not self._skip_string():
             return False
-        quote = self._text.find(_QUOTE, self._at)
-        stop = quote if quote >= 0 else len(self._text)
+        # A block at a time: to the end of the text, the same bytes would be looked at for every short object anew.
+        block_end = min(self._at + _BLOCK_BYTES, len(self._text))
+        quote = self._text.find(_QUOTE, self._at, block_end)
+        stop = quote if quote >= 0 else block_end
         end = self._end_of_object(stop)
         if end is not None:
             with memoryview(self._text) as text:
@@ -141,7 +162,7 @@ class ArrayScanner:
             return True
         if quote < 0:
             self._at = stop
-            return False
+            return stop < len(self._text)
         self._is_string, self._at = True, quote + 1
         return True
 
@@ -172,7 +193,8 @@ class ArrayScanner:
             self._at = quote + 1
             before = quote
             while before > self._begin and self._text[before - 1] == _BACKSLASH:
-                before -= 1
+                block = self._text[max(self._begin, before - _BLOCK_BYTES) : before]
+                before -= len(block) - len(block.rstrip(b"\\"))
             if (quote - before) % 2 == 0:
                 self._is_string = False
                 return True

@@ -109,6 +109,7 @@ def test_the_limit_is_the_last_number_allowed() -> None:
         (b'{"items":[{"id":"a"}]}', "items[0].body: is missing"),
         (b"{}", "items: is missing"),
         (b"nonsense", "the body: not JSON"),
+        (b'{"x":' + b"[" * 100_000, "the body: more than 66176 bytes stand around the items"),
         (b'{"items":[{"id":"a","body":{}}]} x', "the body: not JSON (JSON is malformed: trailing characters)"),
         (
             b'{"items":[{"id":"a","body":{}},{"id":"b","body":{"x":NaN}}]}',
