@@ -279,8 +279,8 @@ async def test_too_many_items_is_413_before_any_line() -> None:
         (b'{"items": [{"id": "a", "body": [1]}]}', "items[0].body"),
         (b'{"items": [{"id": "a", "body": {}}, {"id": "b", "body": {}}, {"id": "a", "body": {}}]}', "items[2].id"),
         (b'{"items": [{"id": "a", "body": {}}, {"id": "b", "body": {"stream": true}}]}', "items[1].body.stream"),
-        (b'{"items": [{"id": "a", "body": {"x": NaN}}]}', None),
-        (b'{"items": [{"id": "a", "body": ' + b'{"x":' * 100_000 + b"1" + b"}" * 100_000 + b"}]}", None),
+        (b'{"items": [{"id": "a", "body": {"x": NaN}}]}', "items[0]"),
+        (b'{"items": [{"id": "a", "body": ' + b'{"x":' * 100_000 + b"1" + b"}" * 100_000 + b"}]}", "items[0]"),
     ],
 )
 async def test_a_malformed_batch_is_400_and_names_the_place(body: bytes, param: str | None) -> None:

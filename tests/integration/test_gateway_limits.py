@@ -48,18 +48,19 @@ async def upload(rig: Rig, path: str, head: str, chunks: AsyncIterator[bytes]) -
         writer.transport.abort()
 
 
-async def endless_chunks(count: int) -> AsyncIterator[bytes]:
+async def endless_chunks(count: int, begin: bytes) -> AsyncIterator[bytes]:
+    yield b"%x\r\n%s\r\n" % (len(begin), begin)
     for _ in range(count):
         yield b"100000\r\n" + bytes(MIB) + b"\r\n"
     yield b"0\r\n\r\n"
 
 
-@pytest.mark.parametrize("path", ["/chat", "/chat/batch"])
-async def test_an_endless_body_is_413_before_it_is_all_read(path: str) -> None:
+@pytest.mark.parametrize(("path", "begin"), [("/chat", b"x"), ("/chat/batch", b'{"items":[{"id":"')])
+async def test_an_endless_body_is_413_before_it_is_all_read(path: str, begin: bytes) -> None:
     """Chunked, no length, 600 MB against a limit of 64 MiB: refused early, as JSON, without having been held."""
     before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     async with stub_upstream() as stub, gateway(stub, max_body_bytes=64 * MIB) as rig:
-        answer, sent = await upload(rig, path, "Transfer-Encoding: chunked", endless_chunks(600))
+        answer, sent = await upload(rig, path, "Transfer-Encoding: chunked", endless_chunks(600, begin))
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 413 ")
     assert b"connection: close" in head.lower()
