@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.integration.gateway_rig import BODY, Rig, gateway, until
-from tests.integration.stub_upstream import answers, streams, stub_upstream
+from tests.integration.stub_upstream import answers, stub_upstream
 
 from vision_bench.gateway.protocol import MAX_QUEUED_REQUESTS
 
@@ -148,30 +148,6 @@ async def test_odd_requests_have_an_ordinary_answer(raw: bytes, status: int) -> 
     async with stub_upstream() as stub, gateway(stub) as rig:
         answer = await talk(rig, raw + b"Connection: close\r\n\r\n" if b"Upgrade" not in raw else raw + b"\r\n" + CLOSE)
         assert answer.startswith(b"HTTP/1.1 %d " % status), answer
-
-
-@pytest.mark.parametrize("lines", [(), (b"Connection: keep-alive",)])
-async def test_http_1_0_gets_no_chunks(lines: tuple[bytes, ...]) -> None:
-    """ab and older proxies speak it: what has no length is sent as it is and ends with the connection."""
-    batch = json.dumps({"items": [{"id": "a", "body": BODY}, {"id": "b", "body": BODY}]}).encode()
-    events = [b"data: 1\n\n", b"data: [DONE]\n\n"]
-    async with stub_upstream() as stub, gateway(stub) as rig:
-
-        async def asked(path: bytes, body: bytes) -> tuple[bytes, bytes]:
-            raw = post(body, *lines).replace(b"/chat HTTP/1.1", path + b" HTTP/1.0")
-            head, _, answer = (await talk(rig, raw)).partition(b"\r\n\r\n")
-            assert b"\r\nconnection: close" in head
-            assert b"transfer-encoding" not in head
-            return head, answer
-
-        head, answer = await asked(b"/chat", CHAT)
-        assert b"\r\ncontent-length: %d\r\n" % len(answer) in head
-        _, answer = await asked(b"/chat/batch", batch)
-        assert {json.loads(line)["id"] for line in answer.splitlines()} == {"a", "b"}
-        stub.behaviour = streams(events)
-        assert (await asked(b"/chat", CHAT))[1] == b"".join(events)
-        stub.behaviour = streams(events[:1], then="reset")
-        assert b'"type": "truncated"' in (await asked(b"/chat", CHAT))[1]
 
 
 CLOSE = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"

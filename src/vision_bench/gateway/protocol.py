@@ -14,7 +14,6 @@ import logging
 import secrets
 import socket
 from collections import deque
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,8 +148,6 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unset_idle_timer()
         if self.cycle is not before:
             self._due.append(self.cycle)
-            if self.parser.get_http_version() == "1.0":
-                self.cycle.send = _without_chunks(self.cycle)  # type: ignore[assignment, method-assign]
         if self.pipeline:
             # uvicorn stops reading here, and a socket that is not read does not tell that the caller has left.
             self._read_on_within_bounds()
@@ -306,24 +303,6 @@ class GuardedProtocol(HttpToolsProtocol):
             self._watch_unread()
         elif self.transport.get_write_buffer_size():
             self.transport.abort()
-
-
-def _without_chunks(cycle: RequestResponseCycle) -> Callable[[Any], Coroutine[Any, Any, None]]:
-    """The cycle's ``send`` for HTTP/1.0, which knows no chunks: an answer without a length ends with the connection."""
-    send = cycle.send
-    is_endless = False
-
-    async def send_plainly(message: Any) -> None:
-        nonlocal is_endless
-        if message["type"] == "http.response.start":
-            is_endless = all(name.lower() != b"content-length" for name, _ in message.get("headers", ()))
-            if is_endless:
-                cycle.chunked_encoding = False
-        elif is_endless:
-            cycle.expected_content_length = len(message.get("body", b""))  # uvicorn lets pass what it expects
-        await send(message)
-
-    return send_plainly
 
 
 def _malformed(message: str) -> Refusal:
