@@ -297,5 +297,5 @@ def _refused_body(name: str, marker: str) -> bytes:
         items = [{"id": f"{marker}.{n}", "body": {}} for n in range(MAX_ITEMS + 1)]
         return json.dumps({"items": items}).encode()
     if name in {"too_large", "too_large_chunked"}:
-        return b" " * (MAX_BODY_BYTES + 1)
+        return b'{"items":[{"id":"%s","body":{"clip":"%s"}}]}' % (marker.encode(), b"A" * MAX_BODY_BYTES)
     return b"A" * 1000 if name == "stands_still" else b""
