@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import imageio_ffmpeg
 
+from vision_bench.bench.rundir import write_json
 from vision_bench.media.probe import probe
 
 HERE = Path(__file__).resolve().parent
@@ -66,7 +67,7 @@ def main() -> int:
     text = json.dumps(result, indent=1)
     print(text)
     if flags.out:
-        flags.out.write_text(text + "\n")
+        write_json(flags.out, result)
     return 0
 
 

@@ -27,6 +27,7 @@ from typing import Any
 
 import httpx
 
+from vision_bench.bench.rundir import write_json
 from vision_bench.stats import percentile
 
 CHAT = "/v1/chat/completions"
@@ -73,7 +74,7 @@ def main() -> int:
         print(f"{entry['lanes']} at a time  {entry['what']:38} n {entry['count']:5}  {words}")
     print(f"load {load_before:.2f} before, {result['load_after']:.2f} after; {os.cpu_count()} processors")
     if flags.out:
-        flags.out.write_text(json.dumps(result, indent=1) + "\n")
+        write_json(flags.out, result)
     return 0
 
 

@@ -25,6 +25,8 @@ from benchmarks.gateway import arms as ways
 from benchmarks.gateway.load import chat_body
 from benchmarks.gateway.measure import stamp
 
+from vision_bench.bench.rundir import write_json
+
 PERMITS = 4
 """The gateway's default."""
 DELAYS_SECONDS = {"fast": 0.0, "slow": 0.1}
@@ -70,12 +72,16 @@ def main() -> int:
     rows = _rows(samples)
     print(json.dumps(rows, indent=1))
     if flags.out is not None:
-        told = {"command": "python -m benchmarks.gateway.batch " + " ".join(sys.argv[1:]), "taken": stamp()}
-        result = {**told, **vars(flags), "out": None, "rows": rows, "samples": [asdict(sample) for sample in samples]}
-        del result["out"]
-        temporary = flags.out.with_name(f".{flags.out.name}.tmp")
-        temporary.write_text(json.dumps(result, indent=1) + "\n")
-        temporary.replace(flags.out)
+        result = {
+            "command": "python -m benchmarks.gateway.batch " + " ".join(sys.argv[1:]),
+            "taken": stamp(),
+            "items": flags.items,
+            "size_bytes": flags.size,
+            "rounds": flags.rounds,
+            "rows": rows,
+            "samples": [asdict(sample) for sample in samples],
+        }
+        write_json(flags.out, result)
     return 0
 
 

@@ -54,7 +54,9 @@ def main() -> int:
     text = json.dumps(result, indent=1)
     print(text)
     if flags.out and result["equal"]:
-        flags.out.write_text(text + "\n", encoding="utf-8")
+        from vision_bench.bench.rundir import write_json  # noqa: PLC0415
+
+        write_json(flags.out, result)
     return 0 if result["equal"] else 5
 
 

@@ -23,6 +23,7 @@ Messages hold the value and the remedy: ``clip 0007.mp4 has 2 audio streams; cho
 
 from __future__ import annotations
 
+import errno
 from typing import ClassVar
 
 
@@ -125,3 +126,9 @@ class BrokenStream(UpstreamError):
     """The answer ended early, held an error event, or was not what was asked for."""
 
     outcome = "truncated"
+
+
+def reason(problem: BaseException | None) -> str:
+    """The system's word (``ECONNREFUSED``), else the class of the problem: whole messages repeat the address."""
+    number = problem.errno if isinstance(problem, OSError) else None
+    return errno.errorcode.get(number, f"error {number}") if number else type(problem).__name__

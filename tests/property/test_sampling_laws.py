@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vision_bench.media.frames import fit_pixels
-from vision_bench.media.sampling import indices_at_fps, indices_of_count, indices_with_max_fps
+from vision_bench.media.sampling import indices_at_fps, indices_of_count
 
 COUNTS = st.integers(0, 5000)
 RATES = st.floats(0.1, 240)
@@ -41,16 +41,6 @@ def test_steps_differ_by_one_at_most(frames: int, count: int) -> None:
     steps = [b - a for a, b in pairwise(found)]
     assert len(found) == min(frames, count)
     assert not steps or max(steps) - min(steps) <= 1
-
-
-@given(st.lists(st.floats(0, 1000), unique=True, max_size=200).map(sorted), st.floats(0.01, 100))
-def test_kept_frames_are_far_enough_apart_and_no_gap_is_wasted(times: list[float], max_fps: float) -> None:
-    """Two kept frames are at least 1 / max_fps apart, and every frame left out is too close to the kept one before."""
-    kept = indices_with_max_fps(times, max_fps=max_fps)
-    assert all(times[b] - times[a] >= 1 / max_fps - 2e-6 for a, b in pairwise(kept))
-    for index in set(range(len(times))) - set(kept):
-        before = max(number for number in kept if number < index)
-        assert times[index] - times[before] < 1 / max_fps
 
 
 @given(st.integers(1, 8000), st.integers(1, 8000), st.integers(1, 10_000_000))

@@ -7,14 +7,13 @@ the gateway (docs/decisions/0004). It knows sockets and HTTP, and nothing of per
 from __future__ import annotations
 
 import asyncio
-import errno
 import socket
 import struct
 from collections.abc import Mapping, Sequence
 
 import httptools
 
-from vision_bench.errors import BrokenStream
+from vision_bench.errors import BrokenStream, reason
 
 Buffer = bytes | bytearray | memoryview
 
@@ -243,9 +242,3 @@ class Connection(asyncio.Protocol):
             # vLLM closes the connection after a 500 without saying so.
             self.is_reusable = self._keeps_alive and self.status < 500
         self._wake()
-
-
-def reason(problem: BaseException | None) -> str:
-    """The system's word for it: whole messages repeat the address."""
-    number = problem.errno if isinstance(problem, OSError) else None
-    return errno.errorcode.get(number, f"error {number}") if number else type(problem).__name__

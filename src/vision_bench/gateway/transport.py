@@ -10,8 +10,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol, Self
 from urllib.parse import urlsplit
 
-from vision_bench.errors import BrokenStream, ConnectFailed
-from vision_bench.gateway.connection import Buffer, Connection, reason
+from vision_bench.errors import BrokenStream, ConnectFailed, reason
+from vision_bench.gateway.connection import Buffer, Connection
 
 Payload = Buffer | Sequence[Buffer]
 """A body, whole or in pieces."""

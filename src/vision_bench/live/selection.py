@@ -43,8 +43,7 @@ def on_grid(frames: Sequence[Frame], *, before_ns: int | None, max_fps: float) -
     Cells lie around the multiples of ``1 / max_fps``, so whether a frame is chosen depends on it and the frame before
     it alone, not on where a question begins: questions that overlap choose the same frames. A stream whose frames are
     ``1 / max_fps`` apart has each in the middle of a cell, and keeps them all in spite of jitter below half of that.
-    ``media.sampling.indices_with_max_fps`` counts from the first frame it is given, which for a window that moves is
-    another one each time; it also needs the whole clip.
+    Counted from a question's first frame, a window that moves would choose others each time.
 
     Args:
         frames: neighbours, ascending.

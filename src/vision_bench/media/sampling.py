@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from vision_bench.errors import InvalidMedia, InvalidRequest
 
@@ -63,32 +62,3 @@ def indices_of_count(frame_count: int, count: int) -> list[int]:
     if count == 1:
         return [0]
     return [round(i * (frame_count - 1) / (count - 1)) for i in range(count)]
-
-
-def indices_with_max_fps(pts_seconds: Sequence[float], *, max_fps: float) -> list[int]:
-    """Indices to keep so that no two kept frames are closer than ``1 / max_fps``.
-
-    Args:
-        pts_seconds: (N,) presentation times, seconds, ascending.
-        max_fps: frames a second.
-
-    Returns:
-        (K,) ascending indices, K <= N. The first frame is always among them.
-
-    Raises:
-        InvalidMedia: times that do not ascend.
-        InvalidRequest: a rate that is not positive.
-    """
-    if not max_fps > 0:
-        raise InvalidRequest(f"max_fps is {max_fps}; it must be above zero")
-    spacing_seconds = 1 / max_fps - _TIME_TOLERANCE_SECONDS
-    kept: list[int] = []
-    for index, seconds in enumerate(pts_seconds):
-        if index and not seconds > pts_seconds[index - 1]:
-            raise InvalidMedia(
-                f"frame {index} is shown at {seconds} s, not after frame {index - 1} at {pts_seconds[index - 1]} s; "
-                "cut the file again with `vision-bench prepare`"
-            )
-        if not kept or seconds - pts_seconds[kept[-1]] >= spacing_seconds:
-            kept.append(index)
-    return kept

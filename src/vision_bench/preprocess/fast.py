@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Generic, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from vision_bench.preprocess.reference import Frames, Patches
 from vision_bench.preprocess.resample import Axis, bicubic_axis
 from vision_bench.preprocess.spec import ImageSpec, Spec, VideoSpec
 
+S = TypeVar("S", VideoSpec, ImageSpec)
 Kind = Literal["float32", "bfloat16", "uint8"]
 
 STORED: dict[str, type[np.generic]] = {"float32": np.float32, "bfloat16": np.uint16, "uint8": np.uint8}
@@ -59,12 +60,12 @@ class _Plan:
         return cls(target, grid, bicubic_axis(source.width, target.width), bicubic_axis(source.height, target.height))
 
 
-class _Preprocessor:
+class _Preprocessor(Generic[S]):
     """What videos and images have in common. Safe from several threads at once."""
 
     def __init__(
         self,
-        spec: Spec,
+        spec: S,
         *,
         dtype: Kind = "float32",
         threads: int = 1,
@@ -92,7 +93,8 @@ class _Preprocessor:
         self.threads = threads
         self.compiled = _is_there(compiled)
         self.pool = pool if pool is not None else BufferPool(POOL_BYTES)
-        self._common = spec
+        self.spec: S = spec
+        self._plan: Callable[..., _Plan] = lru_cache(maxsize=KEPT_PLANS)(self._make_plan)
         self._fill: Fill = _compiled_fill(spec, dtype) if self.compiled else _plain_fill(spec, dtype)
         self._helpers = ThreadPoolExecutor(threads - 1, "preprocess") if threads > 1 else None
 
@@ -109,10 +111,14 @@ class _Preprocessor:
 
     def table(self) -> NDArray[np.float32]:
         """(3, 256) float32: what each 8-bit value of red, green and blue becomes, to finish uint8 patches elsewhere."""
-        return reference.table(self._common)
+        return reference.table(self.spec)
+
+    def _make_plan(self, *shape: Any) -> _Plan:
+        """The work for an input of that shape; kept."""
+        raise NotImplementedError
 
     def _run(self, frames: Frames, plan: _Plan, out: NDArray[Any] | None) -> Patches:
-        shape = (plan.grid.patches, self._common.patch_values)
+        shape = (plan.grid.patches, self.spec.patch_values)
         values = self.pool.take(shape, STORED[self.dtype]) if out is None else self._checked(out, shape)
         shares = self._shares(plan)
 
@@ -133,7 +139,7 @@ class _Preprocessor:
 
         A unit is a row of tokens of a tubelet; NumPy takes whole tubelets.
         """
-        rows = plan.grid.h // self._common.merge_size
+        rows = plan.grid.h // self.spec.merge_size
         units = plan.grid.t * rows
         pieces = 1 if self.threads == 1 else min(units, self.threads * SHARES_A_THREAD)
         edges = [units * piece // pieces for piece in range(pieces + 1)]
@@ -151,21 +157,8 @@ class _Preprocessor:
         return out
 
 
-class VideoPreprocessor(_Preprocessor):
+class VideoPreprocessor(_Preprocessor[VideoSpec]):
     """Clips to patches: ``VideoPreprocessor(spec)(frames)``."""
-
-    def __init__(
-        self,
-        spec: VideoSpec,
-        *,
-        dtype: Kind = "float32",
-        threads: int = 1,
-        compiled: bool | None = None,
-        pool: BufferPool | None = None,
-    ) -> None:
-        super().__init__(spec, dtype=dtype, threads=threads, compiled=compiled, pool=pool)
-        self.spec = spec
-        self._plan = lru_cache(maxsize=KEPT_PLANS)(self._make_plan)
 
     def __call__(self, frames: Frames, *, out: NDArray[Any] | None = None) -> Patches:
         """Patches of a clip.
@@ -185,21 +178,8 @@ class VideoPreprocessor(_Preprocessor):
         return _Plan.make(self.spec, size, self.spec.target(frames, size), frames)
 
 
-class ImagePreprocessor(_Preprocessor):
+class ImagePreprocessor(_Preprocessor[ImageSpec]):
     """Images to patches: ``ImagePreprocessor(spec)(pixels)``."""
-
-    def __init__(
-        self,
-        spec: ImageSpec,
-        *,
-        dtype: Kind = "float32",
-        threads: int = 1,
-        compiled: bool | None = None,
-        pool: BufferPool | None = None,
-    ) -> None:
-        super().__init__(spec, dtype=dtype, threads=threads, compiled=compiled, pool=pool)
-        self.spec = spec
-        self._plan = lru_cache(maxsize=KEPT_PLANS)(self._make_plan)
 
     def __call__(self, pixels: Frames, *, out: NDArray[Any] | None = None) -> Patches:
         """Patches of an image: (H, W, 3) uint8, RGB; otherwise as :class:`VideoPreprocessor`."""
@@ -233,7 +213,7 @@ def _is_there(compiled: bool | None) -> bool:
     warnings.warn(
         "Numba is not installed: preprocessing gives the same bits with NumPy alone, many times slower; "
         "pip install 'vision-bench[preprocess]'",
-        stacklevel=4,
+        stacklevel=3,
     )
     return False
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tests.asgi_messages import LEFT, part, receiver
 
 from vision_bench.errors import AcquireTimeout, BrokenStream, ConnectFailed, UpstreamTimeout
 from vision_bench.gateway.exchange import (
@@ -20,25 +20,6 @@ from vision_bench.gateway.exchange import (
     unless_client_leaves,
 )
 from vision_bench.gateway.timings import Timings
-
-
-def receiver(messages: Sequence[dict[str, Any]]) -> Any:
-    """An ASGI ``receive`` that gives these messages and then nothing more."""
-    left = list(messages)
-
-    async def receive() -> dict[str, Any]:
-        if not left:
-            await asyncio.Event().wait()
-        return left.pop(0)
-
-    return receive
-
-
-def part(body: bytes, *, more: bool = True) -> dict[str, Any]:
-    return {"type": "http.request", "body": body, "more_body": more}
-
-
-LEFT = {"type": "http.disconnect"}
 
 
 async def test_work_is_cancelled_when_the_caller_leaves() -> None:

@@ -6,12 +6,10 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
 import pytest
+from tests.gateway_in_process import NoTransport, calling
 
 from vision_bench.gateway.application import create_app
 from vision_bench.gateway.logs import JsonFormatter
@@ -19,24 +17,6 @@ from vision_bench.gateway.middleware import RequestEntry
 from vision_bench.gateway.settings import Settings
 
 SCOPE: dict[str, Any] = {"type": "http", "method": "GET", "headers": [], "query_string": b"", "http_version": "1.1"}
-
-
-class NoTransport:
-    """No call gets through to anything."""
-
-    def post(self, path: Any, body: Any, headers: Any) -> Any:
-        raise RuntimeError("a bug, payload=SECRET")
-
-
-@asynccontextmanager
-async def calling(**settings: Any) -> AsyncIterator[httpx.AsyncClient]:
-    """A client that calls the application in this process."""
-    app = create_app(Settings(_env_file=None, vllm_base_url="http://x/v1", **settings), transport=NoTransport())
-    async with (
-        app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://gateway") as client,
-    ):
-        yield client
 
 
 @pytest.mark.parametrize("offered", ["a", "clip-0001_0600", "x" * 128, "!#$%&'*+-.^_`|~/\\\"<>"])

@@ -7,30 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tests.asgi_messages import LEFT, part, receiver
 from tests.jumping_clock import run
 
 from vision_bench.gateway.exchange import ClientLeft, Refusal
 from vision_bench.gateway.room import Pace
 from vision_bench.gateway.upload import Upload, declared_bytes
-
-
-def receiver(messages: Sequence[dict[str, Any]]) -> Any:
-    """An ASGI ``receive`` that gives these messages and then nothing more."""
-    left = list(messages)
-
-    async def receive() -> dict[str, Any]:
-        if not left:
-            await asyncio.Event().wait()
-        return left.pop(0)
-
-    return receive
-
-
-def part(body: bytes, *, more: bool = True) -> dict[str, Any]:
-    return {"type": "http.request", "body": body, "more_body": more}
-
-
-LEFT = {"type": "http.disconnect"}
 
 
 def upload(receive: Any, *, idle_seconds: float = 30.0, timeout_seconds: float = 600.0) -> Upload:

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from vision_bench.errors import InvalidMedia, InvalidRequest
-from vision_bench.media.sampling import indices_at_fps, indices_of_count, indices_with_max_fps
+from vision_bench.media.sampling import indices_at_fps, indices_of_count
 
 
 @pytest.mark.parametrize(("fps", "count"), [(0.5, 4), (1.0, 6), (2.0, 12), (4.0, 24), (0.0, 4), (-1.0, 4)])
@@ -66,22 +66,3 @@ def test_no_frames_cannot_be_asked_for() -> None:
     """A count of 0 is a mistake, not an empty answer."""
     with pytest.raises(InvalidRequest, match="0 frames asked for"):
         indices_of_count(10, 0)
-
-
-def test_least_distance_keeps_the_first_frame() -> None:
-    """At 30 frames a second and one wanted a second, every thirtieth is kept although 30/30 is not 1.0 in floats."""
-    times = [index * (1 / 30) for index in range(91)]
-    assert indices_with_max_fps(times, max_fps=1.0) == [0, 30, 60, 90]
-
-
-def test_slow_frames_are_all_kept() -> None:
-    """Frames that are further apart than asked for all stay."""
-    assert indices_with_max_fps([0.0, 2.0, 4.5], max_fps=1.0) == [0, 1, 2]
-
-
-def test_times_must_ascend() -> None:
-    """Two frames at one time are refused, with the number of the second."""
-    with pytest.raises(InvalidMedia, match=r"frame 2 is shown at 1\.0 s"):
-        indices_with_max_fps([0.0, 1.0, 1.0], max_fps=5.0)
-    with pytest.raises(InvalidRequest, match="max_fps is 0"):
-        indices_with_max_fps([0.0], max_fps=0)

@@ -185,9 +185,3 @@ class Connection(asyncio.Protocol):
         if self._has_head:
             self.is_whole = True
             self._finish()
-
-
-def reason(problem: BaseException | None) -> str:
-    """The system's word for it: whole messages repeat the address."""
-    number = problem.errno if isinstance(problem, OSError) else None
-    return errno.errorcode.get(number, f"error {number}") if number else type(problem).__name__

@@ -7,8 +7,8 @@ import socket
 import ssl
 from typing import Any, Self
 
-from vision_bench.bench.chat.connection import Connection, reason
-from vision_bench.errors import ConnectFailed
+from vision_bench.bench.chat.connection import Connection
+from vision_bench.errors import ConnectFailed, reason
 
 KEEPALIVE_SECONDS = 3.0
 """vLLM closes an idle connection after 5 s. Nothing here is sent twice, so ours must be the shorter patience."""
@@ -57,7 +57,7 @@ class Pool:
         for *_, address in places:
             self._place = (str(address[0]), self._port)
             try:
-                self.give_back(await self._connect(), is_unused=True)
+                self.give_back(await self.connect(), is_unused=True)
                 return
             except ConnectFailed as problem:
                 failed = failed or problem
@@ -70,16 +70,8 @@ class Pool:
             connection = self._idle.pop()
             if not connection.is_closed and connection.idle_since > fresh_since:
                 return connection
-            self._drop(connection)
+            self.discard(connection)
         return None
-
-    async def connect(self) -> Connection:
-        """A new connection.
-
-        Raises:
-            ConnectFailed: it was refused, or not accepted in time.
-        """
-        return await self._connect()
 
     def give_back(self, connection: Connection, *, is_unused: bool = False) -> None:
         """A request is over. Its connection is kept, given a moment for the rest of its answer, or closed."""
@@ -88,9 +80,9 @@ class Pool:
             connection.idle_since = self._loop.time()
             self._idle.append(connection)
         elif connection.is_closed or connection.is_whole or connection.problem is not None:
-            self._drop(connection)
+            self.discard(connection)
         else:
-            timer = self._loop.call_later(REST_SECONDS, self._drop, connection)
+            timer = self._loop.call_later(REST_SECONDS, self.discard, connection)
 
             def over() -> None:
                 timer.cancel()
@@ -98,11 +90,12 @@ class Pool:
 
             connection.on_rest = over
 
-    def discard(self, connection: Connection) -> None:
-        """A request was given up: its connection with it, so that the server sees it."""
-        self._drop(connection)
+    async def connect(self) -> Connection:
+        """A new connection.
 
-    async def _connect(self) -> Connection:
+        Raises:
+            ConnectFailed: it was refused, or not accepted in time.
+        """
         host, port = self._place or (self._host, self._port)
         secure: dict[str, Any] = {"ssl": self._ssl, "server_hostname": self._host} if self._ssl else {}
         try:
@@ -116,7 +109,8 @@ class Pool:
         self._open.add(connection)
         return connection
 
-    def _drop(self, connection: Connection) -> None:
+    def discard(self, connection: Connection) -> None:
+        """Close a connection for good: of a request that was given up, so that the server sees it."""
         connection.on_rest = None
         connection.close()
         self._open.discard(connection)

@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 import msgspec
 
 from vision_bench.bench.chat.bodies import Bodies, Item, encode_json
-from vision_bench.bench.chat.connection import Connection, reason
+from vision_bench.bench.chat.connection import Connection
 from vision_bench.bench.chat.pool import Pool
 from vision_bench.bench.chat.reader import AnswerReader
 from vision_bench.bench.chat.record import ChatRecord
 from vision_bench.bench.clock import Clock
 from vision_bench.bench.record import OK
-from vision_bench.errors import ConnectFailed, InvalidRequest, UnknownName, UpstreamTimeout
+from vision_bench.errors import ConnectFailed, InvalidRequest, UnknownName, UpstreamTimeout, reason
 from vision_bench.wire.chat import chat_body, error_message, user_message
 from vision_bench.wire.models import read_models
 from vision_bench.wire.prometheus import Page, read_page
