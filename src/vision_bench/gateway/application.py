@@ -39,9 +39,9 @@ if TYPE_CHECKING:  # needs the extra
 CONNECT_TIMEOUT_SECONDS = 10.0
 
 _DESCRIPTION = """\
-A thin gateway in front of vLLM's `/v1/chat/completions`. Bodies and answers pass as they are; what it adds are limits on
-calls and callers, batches that stream one line an item, and what operators need. Every answer carries `X-Request-Id` and
-`Server-Timing`."""
+A thin gateway in front of vLLM's `/v1/chat/completions`. Bodies and answers pass as they are; what it adds are limits
+on calls and callers, batches that stream one line an item, and what operators need. Every answer carries
+`X-Request-Id` and `Server-Timing`."""
 
 
 class _Gateway(FastAPI):
