@@ -13,4 +13,4 @@ lock() {
 lock bootstrap requirements/bootstrap.in
 lock base pyproject.toml requirements/build.in requirements/bootstrap.in
 lock demo pyproject.toml --extra demo requirements/build.in requirements/bootstrap.in
-lock dev pyproject.toml --extra demo --extra otel --extra preprocess requirements/dev.in requirements/build.in requirements/bootstrap.in
+lock dev pyproject.toml --extra demo --extra live --extra otel --extra preprocess requirements/dev.in requirements/build.in requirements/bootstrap.in
