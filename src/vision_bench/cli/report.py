@@ -44,7 +44,8 @@ def command(
 
     from vision_bench.cli.console import bar
     from vision_bench.media.container import display_name
-    from vision_bench.report.page import load_run, render, write_page
+    from vision_bench.report.page import load_run, render
+    from vision_bench.report.shell import write_page
 
     run = load_run(source, extras=dict(_named_file(extra) for extra in extras))
     target = out or run.folder / "report.html"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,9 +12,10 @@ from typing import Any
 import jinja2
 
 from vision_bench.client.results import Results, read_results
-from vision_bench.errors import InvalidRequest, InvalidSettings
+from vision_bench.errors import InvalidRequest
 from vision_bench.report.charts import anchor, latency_strip, race
 from vision_bench.report.clips import make_cards, total
+from vision_bench.report.shell import environment
 from vision_bench.wire.shapes import parse_json
 
 RESULTS_NAME = "results.ndjson"
@@ -107,37 +106,10 @@ def render(
         ) from problem
 
 
-def write_page(path: Path, html: str) -> None:
-    """Put the page in place whole: under a temporary name first, then moved.
-
-    Raises:
-        InvalidSettings: it cannot be written there.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(html, "utf-8", errors="replace")  # half of an emoji is no reason to lose a page
-        temporary.replace(path)
-    except OSError as problem:
-        raise InvalidSettings(
-            f"cannot write page {path} ({problem.filename or path}: {problem.strerror or problem}); "
-            "free it, or give another --out"
-        ) from problem
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-
-
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("vision_bench.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters |= {"ms": _ms, "number": _number, "pretty": _pretty, "anchor": anchor}
-    return environment
+    made = environment()
+    made.filters |= {"ms": _ms, "number": _number, "pretty": _pretty, "anchor": anchor}
+    return made
 
 
 def _ms(value: float | None) -> str:

@@ -6,15 +6,16 @@ import json
 import re
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from tests.unit.report.lines import GOOD, write_results
+from tests.unit.report.page_reader import Reader
 
 from vision_bench.client.results import ResultLine, Results
 from vision_bench.errors import InvalidRequest, InvalidSettings
-from vision_bench.report.page import Run, load_run, render, write_page
+from vision_bench.report.page import Run, load_run, render
+from vision_bench.report.shell import write_page
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 
@@ -23,30 +24,6 @@ def page(*lines: ResultLine, **settings: object) -> str:
     extra = {name: settings.pop(name) for name in ("api_check", "batch", "extras") if name in settings}
     run = Run("demo", Path(), Results(lines or (GOOD,)), **extra)  # type: ignore[arg-type]
     return render(run, made_at=NOW, with_media=False, **settings)  # type: ignore[arg-type]
-
-
-class Reader(HTMLParser):
-    """Tags, addresses and text of a page."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.addresses: list[str] = []
-        self.ids: list[str] = []
-        self.words: list[str] = []
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.addresses += [value or "" for name, value in attrs if name in ("src", "href", "action", "srcset")]
-        self.ids += [value or "" for name, value in attrs if name == "id"]
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join(" ".join(self.words).split())
 
 
 def test_the_page_asks_no_network_for_anything() -> None:
