@@ -25,8 +25,9 @@ from tests.integration.stub_upstream import CHAT_ANSWER, StubRequest, StubUpstre
 from vision_bench.bench.arrivals import parse_process
 from vision_bench.bench.chat.record import ChatRecord
 from vision_bench.bench.plan import LoadPlan
-from vision_bench.bench.run import RunOptions, run, summarise_folder
+from vision_bench.bench.run import RunOptions, run
 from vision_bench.bench.rundir import read_records, read_steps
+from vision_bench.bench.summary import summarise_folder
 from vision_bench.cli.main import main
 from vision_bench.errors import InvalidRequest
 from vision_bench.stats import percentile
@@ -64,7 +65,7 @@ def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, Any]
 
 async def run_against(stub: StubUpstream, folder: Path, *, path: str = "/v1", **options: Any) -> Any:
     """A run inside this event loop, so that the stub can misbehave meanwhile."""
-    names = {key: options.pop(key) for key in ("batch_size", "slo", "warm_up") if key in options}
+    names = {key: options.pop(key) for key in ("own", "slo", "warm_up") if key in options}
     values = options.pop("values", {"stream": False})
     plan = LoadPlan(**{"rates": (), "concurrency": (), "arrivals": parse_process("constant")} | options)
     file = workload_file(folder, **values)
@@ -232,7 +233,7 @@ async def test_batches_are_arrivals(tmp_path: Path) -> None:
         await answers(payload, content_type="application/x-ndjson")(request, writer)
 
     async with stub_upstream(every_second(behave, behave)) as stub:
-        summary = await run_against(stub, tmp_path, path="/chat/batch", rates=[10], max_requests=5, batch_size=3)
+        summary = await run_against(stub, tmp_path, path="/chat/batch", rates=[10], max_requests=5, own={"batch": 3})
     (step,) = summary["steps"]
     assert (step["requests"]["due"], step["requests"]["ok"]) == (5, 5)
     assert step["completion_tokens"]["mean"] == 6 and step["ttft_ms"]["count"] == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from vision_bench.bench.arrivals import Process, Schedule, make_schedule, trace_schedule
 from vision_bench.errors import InvalidRequest
@@ -60,6 +60,31 @@ class Step:
             "due": None if self.schedule is None else len(self.schedule.offsets_ns),
             "schedule_sha256": None if schedule is None or self.schedule is None else self.schedule.sha256,
         }
+
+
+class Program(Protocol):
+    """Which steps a run has. It is asked for them in order, each when all before it are complete.
+
+    Attributes:
+        size: how many there are, at most.
+    """
+
+    size: int
+
+    def step(self, index: int) -> Step | None:
+        """The step with this place, from 0; None where the run is over. The same one whenever it is asked."""
+        ...
+
+
+class Ladder:
+    """Steps that are known beforehand."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._steps = steps
+        self.size = len(steps)
+
+    def step(self, index: int) -> Step | None:
+        return self._steps[index] if index < self.size else None
 
 
 def make_steps(plan: LoadPlan) -> list[Step]:

@@ -9,8 +9,10 @@ from typing import Any
 import click
 import pytest
 
-from vision_bench.bench.run import RunOptions, Status
-from vision_bench.cli.run import command, status_line
+from vision_bench.bench.run import RunOptions
+from vision_bench.bench.session import Status
+from vision_bench.cli.run import command
+from vision_bench.cli.run_progress import status_line
 from vision_bench.errors import ConnectFailed
 
 COLUMN = {"count": 40, "p50": 1.0, "p95": None, "p99": None}
@@ -32,6 +34,7 @@ def summary(ok: int, failed: int) -> dict[str, Any]:
     }
     columns = ("scheduled_ttft_ms", "response_ms", "icl_ms", "tpot_ms")
     return {
+        "kind": "chat",
         "workload": {"name": "[w]", "fingerprint": "f00"},
         "steps": [step | dict.fromkeys(columns, COLUMN) | {"tpot_ms": {"count": 0}}],
     }

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from tests.unit.bench.chat.made_up import MS, answered, failed
 
-from vision_bench.bench.chat.metrics import StepContext, Tally
+from vision_bench.bench.chat.metrics import Tally
+from vision_bench.bench.chat.numbers import StepContext
 from vision_bench.bench.chat.record import ChatRecord
 from vision_bench.bench.chat.slo import read_slo
 

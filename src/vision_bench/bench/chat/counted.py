@@ -1,0 +1,129 @@
+"""A step's records added up one by one: counts, values by name, spans. What becomes of them is in ``metrics``."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+
+from vision_bench.bench.chat import formulas
+from vision_bench.bench.chat.numbers import CLIENT, NUMBER_OF, SCHEDULED, SERVICE, StepContext
+from vision_bench.bench.chat.record import ChatRecord
+from vision_bench.bench.chat.samples import Samples
+from vision_bench.bench.chat.slo import is_good
+from vision_bench.bench.chat.stages import STAGES
+from vision_bench.bench.record import OK, RUNNING
+from vision_bench.bench.verdict import Span
+
+SPLIT_NUMBERS = ("ttft_ms", "e2e_ms")
+"""What first and repeated bodies, cold and warm threads are told apart by."""
+
+
+@dataclass
+class Counted:
+    """What the records of one step have in them.
+
+    Attributes:
+        details: outcome and detail of what failed.
+        good: answered, not invalid and within every limit.
+        checked, valid: answers held against a schema, and those that keep to it.
+        off_length: answers that are not as long as every answer was asked to be.
+        cached_told, cached_requests, cached_tokens: answers that tell cached tokens, that had some, and how many.
+        token_ends: when an answer ended, and its tokens.
+        spans: every request in the system, from its due time.
+    """
+
+    context: StepContext
+    samples: Samples = field(default_factory=Samples)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    statuses: Counter[str] = field(default_factory=Counter)
+    details: Counter[tuple[str, str]] = field(default_factory=Counter)
+    finish_reasons: Counter[str] = field(default_factory=Counter)
+    count: int = 0
+    last_index: int = -1
+    good: int = 0
+    valid: int = 0
+    checked: int = 0
+    repeats: int = 0
+    off_length: int = 0
+    connections: int = 0
+    cached_requests: int = 0
+    cached_told: int = 0
+    cached_tokens: int = 0
+    token_ends: list[tuple[int, int]] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+
+    def add(self, record: ChatRecord) -> None:
+        """Take one record in."""
+        self.count += 1
+        self.last_index = max(self.last_index, record.index)
+        outcome = record.outcome or RUNNING
+        self.outcomes[outcome] += 1
+        if record.status is not None:
+            self.statuses[str(record.status)] += 1
+        if outcome != OK:
+            self.details[outcome, record.detail or ""] += 1
+        self._add_span(record)
+        self.repeats += record.is_repeat
+        self.connections += bool(record.is_new_connection)
+        for name, number in CLIENT.items():
+            self.samples.put(name, number(record))
+        for name, number in SCHEDULED.items():
+            self._put_scheduled(name, number(record), record)
+        if outcome == OK:
+            self._add_good(record)
+
+    def _add_good(self, record: ChatRecord) -> None:
+        for name, number in SERVICE.items():
+            self.samples.put(name, number(record))
+        for name, values in (("icl_ms", formulas.gaps_ms(record)), ("itl_ms", formulas.itl_ms(record))):
+            self.samples.put_all(name, values)
+        for name, value in record.server_ms.items():
+            self.samples.put(f"server/{name}", value)
+        for stage in STAGES:
+            if stage.of is not None:
+                self.samples.put(f"stage/{stage.name}", stage.of(record))
+        self.good += is_good(record, self.context.slo)
+        self.finish_reasons[record.finish_reason or "not told"] += 1
+        self.checked += record.is_valid is not None
+        self.valid += record.is_valid is True
+        for kind in ("prompt_tokens", "completion_tokens"):
+            self.samples.put(kind, getattr(record, kind))
+        for kind, count in (record.media_tokens or {}).items():
+            self.samples.put(f"media/{kind}", count)
+        if record.cached_tokens is not None:
+            self.cached_told += 1
+            self.cached_requests += record.cached_tokens > 0
+            self.cached_tokens += record.cached_tokens
+        if record.completion_tokens is not None and record.end_ns is not None:
+            self.token_ends.append((record.end_ns, record.completion_tokens))
+        wanted = self.context.fixed_tokens
+        self.off_length += wanted is not None and record.completion_tokens not in (None, wanted)
+        self._split("repeat" if record.is_repeat else "first", record)
+        if record.is_warm is not None:
+            self._split("warm" if record.is_warm else "cold", record)
+
+    def _add_span(self, record: ChatRecord) -> None:
+        start_ns = self.context.start_ns
+        end_ns = record.end_ns if record.outcome == OK and record.end_ns is not None else record.stop_ns
+        is_over = record.outcome != RUNNING and end_ns is not None
+        ended = end_ns - start_ns if is_over and end_ns is not None else None
+        self.spans.append(Span(record.due_ns - start_ns, ended, record.outcome == OK))
+
+    def _put_scheduled(self, name: str, value: float | None, record: ChatRecord) -> None:
+        if name == "scheduled_ttft_ms" and not self.context.streams:
+            return
+        if record.outcome == OK:
+            self.samples.put(name, value)
+        elif record.outcome == RUNNING:
+            if name == "scheduled_ttft_ms" and value is not None:
+                self.samples.put(name, value)  # its first token has come
+            else:
+                age_ms = formulas.between_ms(record.due_ns, record.stop_ns) or 0.0
+                self.samples.put_at_least(name, age_ms)
+        else:
+            self.samples.put(name, math.inf)
+
+    def _split(self, name: str, record: ChatRecord) -> None:
+        for number in SPLIT_NUMBERS:
+            self.samples.put(f"split/{name}/{number}", NUMBER_OF[number](record))

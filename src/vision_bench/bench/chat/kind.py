@@ -1,0 +1,120 @@
+"""The row of kind ``chat``: one question about clips, frames or pictures, one answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from vision_bench.bench.chat import formulas
+from vision_bench.bench.chat.metrics import Tally
+from vision_bench.bench.chat.numbers import StepContext
+from vision_bench.bench.chat.pool import Pool
+from vision_bench.bench.chat.record import ChatRecord
+from vision_bench.bench.chat.slo import read_slo
+from vision_bench.bench.chat.stages import told_between
+from vision_bench.bench.chat.target import Address, ChatTarget, read_address
+from vision_bench.bench.chat.workload import Prepared, prepare, validity
+from vision_bench.bench.clock import Clock
+from vision_bench.bench.kind import Kind, Link, Loaded, LoadOptions
+from vision_bench.bench.rundir import StepLog
+from vision_bench.bench.workload import WorkloadFile
+from vision_bench.errors import InvalidRequest
+
+Json = dict[str, Any]
+
+
+def _load(file: WorkloadFile, options: LoadOptions) -> Loaded:
+    address = read_address(options.need_target("http://127.0.0.1:8001/chat"))
+    batch_size: int | None = options.own.get("batch")
+    is_batch = address.wire == "batch"
+    if is_batch != (batch_size is not None):
+        raise InvalidRequest(
+            f"{address.url} takes batches; say how many items one holds with --batch N"
+            if is_batch
+            else f"--batch belongs to /chat/batch; {address.url} takes one chat at a time"
+        )
+    if options.slo is not None:
+        read_slo(options.slo)
+    prepared = prepare(file, can_stream=not is_batch, salt=options.seed, batch_size=batch_size)
+    workload = prepared.workload
+    facts = {
+        "name": workload.name,
+        "fingerprint": prepared.fingerprint,
+        "values": msgspec.to_builtins(workload),
+        "files": prepared.files,
+        "bodies": list(prepared.body_sha256),
+        "url": address.url,
+        "wire": address.wire,
+        "batch_size": batch_size,
+        "streams": workload.stream and not is_batch,
+        "slo": options.slo,
+    }
+    labels = {
+        "model": workload.model,
+        "media": workload.media_shape,
+        "encode": workload.encode,
+        "region": workload.region,
+    }
+
+    @asynccontextmanager
+    async def open_target(clock: Clock, run_id: str) -> AsyncIterator[Link]:
+        async with Pool(address.host, address.port, is_secure=address.is_secure) as pool:
+            yield _link(prepared, address, pool, clock, run_id, options.api_key)
+
+    return Loaded(facts, labels, workload.timeout_seconds, prepared.bodies.need_a_count, open_target)
+
+
+def _link(  # noqa: PLR0917 - what is joined here has nothing in common
+    prepared: Prepared, address: Address, pool: Pool, clock: Clock, run_id: str, api_key: str | None
+) -> Link:
+    target = ChatTarget(
+        address,
+        pool,
+        prepared.bodies,
+        clock=clock,
+        timeout_seconds=prepared.workload.timeout_seconds,
+        run_id=run_id,
+        api_key=api_key,
+        is_valid=None if prepared.schema is None else validity(prepared.schema),
+    )
+
+    async def check() -> Json:
+        return {"models": (await target.check(prepared.workload.model)).models}
+
+    return Link(check, prepared.bodies.ready, target.observe, told_between, target.send)
+
+
+def _tally(manifest: Mapping[str, Any], step: StepLog, last_ns: int) -> Tally:
+    facts, end = manifest["workload"], step.end
+    values = facts["values"]
+    is_fixed = bool(values["extra"].get("ignore_eos"))
+    budget = values["max_tokens"] or values["max_completion_tokens"]
+    if end is None:  # killed: what the driver knew is gone, the records are not
+        start_ns = step.begin["begin_ns"]
+        end = {"start_ns": start_ns, "window_ns": max(last_ns - start_ns, 1)}
+    context = StepContext(
+        start_ns=end["start_ns"],
+        window_ns=end["window_ns"],
+        is_complete=step.is_complete,
+        offered_rate=step.begin["offered_rate"],
+        due=end.get("due"),
+        streams=facts["streams"],
+        mean_in_flight=end.get("mean_in_flight", 0.0),
+        loop_lag_p99_ms=end.get("loop_lag_p99_ms") or 0.0,
+        cpu_share=end.get("cpu_share", 0.0),
+        is_cold=values["state"] == "cold",
+        fixed_tokens=budget if is_fixed else None,
+        slo=read_slo(facts["slo"]) if facts["slo"] else (),
+        server=step.server or {},
+    )
+    return Tally(context)
+
+
+def _headline(record: ChatRecord) -> dict[str, float | None]:
+    return {"TTFT": formulas.ttft_ms(record), "e2e": formulas.e2e_ms(record)}
+
+
+KIND = Kind(ChatRecord, _load, _tally, _headline, options=frozenset({"batch"}))

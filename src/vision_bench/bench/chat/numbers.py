@@ -1,0 +1,72 @@
+"""Which numbers a step of chat requests has, who is in each, and what a step was meant to be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from vision_bench.bench.chat import formulas
+from vision_bench.bench.chat.record import ChatRecord
+from vision_bench.bench.chat.slo import Limit
+
+Json = dict[str, Any]
+Number = Callable[[ChatRecord], float | None]
+
+SERVICE: dict[str, Number] = {
+    "ttft_ms": formulas.ttft_ms,
+    "first_text_ms": formulas.first_text_ms,
+    "ttfb_ms": formulas.ttfb_ms,
+    "tpot_ms": formulas.tpot_ms,
+    "ntpot_ms": formulas.ntpot_ms,
+    "max_icl_ms": formulas.max_gap_ms,
+    "stall_ratio": formulas.stall_ratio,
+    "e2e_ms": formulas.e2e_ms,
+    "full_response_ms": formulas.full_response_ms,
+    "parsed_ms": formulas.parsed_ms,
+    "validated_ms": formulas.validated_ms,
+    "workflow_ms": formulas.workflow_ms,
+}
+"""Over good answers."""
+
+SCHEDULED: dict[str, Number] = {
+    "scheduled_ttft_ms": formulas.scheduled_ttft_ms,
+    "response_ms": formulas.response_ms,
+}
+"""Over everything that was due: failed and unsent count as infinite, still running as at least their age."""
+
+CLIENT: dict[str, Number] = {
+    "lag_ms": formulas.lag_ms,
+    "wait_ms": formulas.wait_ms,
+    "connect_ms": formulas.connect_ms,
+    "upload_ms": formulas.upload_ms,
+}
+"""Over everything that was sent."""
+
+NUMBER_OF: dict[str, Number] = SERVICE | SCHEDULED | CLIENT
+
+
+@dataclass(frozen=True, slots=True)
+class StepContext:
+    """What a step was meant to be, and what the driver knows of it.
+
+    Attributes:
+        streams: events were asked for; without, a failed request has no infinite TTFT either.
+        is_cold: the workload says that caches are cold.
+        fixed_tokens: every answer was asked to be this long.
+        server: what the server counted in the step, as ``stages.told_between`` has it; empty where it does not tell.
+    """
+
+    start_ns: int
+    window_ns: int
+    is_complete: bool
+    offered_rate: float | None
+    due: int | None
+    streams: bool
+    mean_in_flight: float = 0.0
+    loop_lag_p99_ms: float = 0.0
+    cpu_share: float = 0.0
+    is_cold: bool = False
+    fixed_tokens: int | None = None
+    slo: Sequence[Limit] = ()
+    server: Mapping[str, Json] = field(default_factory=dict)

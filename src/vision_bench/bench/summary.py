@@ -1,0 +1,90 @@
+"""The summary of a run folder, made from its records alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from vision_bench.bench.kind import Kind
+from vision_bench.bench.kinds import kind_named
+from vision_bench.bench.rundir import SUMMARY, StepLog, read_manifest, read_records, read_steps, write_json
+
+Json = dict[str, Any]
+
+SCHEMA = 1
+
+
+def write_summary(path: Path) -> Json:
+    """Make the summary, put it into the folder with what else the kind writes there, and give it.
+
+    Raises:
+        InvalidRequest: ``path`` is no run folder.
+        OperatorError: the folder cannot be written.
+    """
+    manifest = read_manifest(path)
+    summary = summarise_folder(path)
+    write_json(path / SUMMARY, summary)
+    kind_named(manifest["kind"]).write_more(path, manifest, summary)
+    return summary
+
+
+def summarise_folder(path: Path) -> Json:
+    """The summary; nothing is written.
+
+    Raises:
+        InvalidRequest: ``path`` is no run folder.
+    """
+    manifest = read_manifest(path)
+    kind = kind_named(manifest["kind"])
+    steps = _steps(path, manifest, kind)
+    expected = manifest["workload"]["values"]
+    return {
+        "schema": SCHEMA,
+        "kind": manifest["kind"],
+        "run_id": manifest["run_id"],
+        "started_at": manifest["started_at"],
+        "workload": {"name": manifest["workload"]["name"], "fingerprint": manifest["workload"]["fingerprint"]},
+        "target": manifest["workload"]["url"],
+        "is_complete": len(steps) == len(manifest["plan"]) and all(step["is_complete"] for step in steps),
+        "expected": _expected(expected.get("expected_rate"), expected.get("expected_concurrency"), steps),
+        "steps": steps,
+        **kind.totals(manifest, steps),
+    }
+
+
+def _steps(path: Path, manifest: Json, kind: Kind) -> list[Json]:
+    """Every step that was begun, at its last attempt."""
+    last: dict[int, StepLog] = {}
+    for log in read_steps(path):
+        if log.begin["plan"] is not None:  # warming up belongs to no step
+            last[log.begin["plan"]] = log
+    logs = {log.step: log for log in last.values()}
+    ends = dict.fromkeys(logs, 0)
+    if any(log.end is None for log in logs.values()):
+        for record in read_records(path, kind.record):
+            ends[record.step] = max(ends.get(record.step, 0), record.stop_ns or 0)
+    tallies = {step: kind.tally(manifest, log, ends[step]) for step, log in logs.items()}
+    for record in read_records(path, kind.record):
+        if record.step in tallies:
+            tallies[record.step].add(record)
+    return [_named(manifest, log) | tallies[step].summary() for step, log in logs.items()]
+
+
+def _named(manifest: Json, log: StepLog) -> Json:
+    """What every number of a step must be read with."""
+    begin = log.begin
+    shown = ("name", "load", "round", "rate", "concurrency", "arrivals", "schedule_sha256")
+    return {"step": log.step, **{key: begin[key] for key in shown}, **manifest["labels"]}
+
+
+def _expected(rate: float | None, concurrency: int | None, steps: list[Json]) -> Json | None:
+    """Whether the run reached the load that production brings; None where the workload does not say it."""
+    if rate is None and concurrency is None:
+        return None
+    reached = [
+        (rate is None or (step["offered_rate"] or 0) >= rate)
+        and (concurrency is None or (step["in_flight"]["mean"] or 0) >= concurrency)
+        for step in steps
+    ]
+    is_stable = any(is_met and step["verdict"] == "STABLE" for is_met, step in zip(reached, steps, strict=True))
+    return {"rate": rate, "concurrency": concurrency, "is_reached": any(reached), "is_stable_there": is_stable}

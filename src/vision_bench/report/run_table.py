@@ -1,0 +1,70 @@
+"""A run's summary as a table for a terminal."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+Json = dict[str, Any]
+
+WORKFLOW = ("workflow ms", "workflow_ms")
+COLUMNS = (
+    ("TTFT ms", "scheduled_ttft_ms"),
+    ("response ms", "response_ms"),
+    ("ICL ms", "icl_ms"),
+    ("TPOT ms", "tpot_ms"),
+)
+
+
+def print_run(summary: Json, out: Path) -> None:
+    """Print what a run of any kind comes to, and where it lies."""
+    console = Console(width=None if sys.stdout.isatty() else 170, markup=False, highlight=False)
+    match summary["kind"]:
+        case "chat":
+            _print_chat(console, summary)
+    for step in summary["steps"]:
+        console.print(f"{step['name']}: {step['verdict']}: {step['verdict_reason']}")
+    console.print(f"Run folder: {str(out).encode(errors='replace').decode()}")
+
+
+def _print_chat(console: Console, summary: Json) -> None:
+    workload = summary["workload"]
+    first = summary["steps"][0] if summary["steps"] else {}
+    table = Table(show_lines=False)
+    # Where media are encoded inside the clock, what counts is the way from the decision to a checked answer.
+    columns = (WORKFLOW, *COLUMNS) if first.get("encode") == "inside" else COLUMNS
+    for name in ("step", "due", "ok", "achieved/s", *(name for name, _ in columns), "goodput/s", "verdict"):
+        table.add_column(name)
+    for step in summary["steps"]:
+        requests = step["requests"]
+        table.add_row(
+            f"{step['name']}, {step['arrivals'] or 'closed loop'}, {step['duration_seconds']:.0f} s",
+            str(requests["due"]),
+            f"{requests['ok']} ({requests['ok'] / requests['due']:.0%})" if requests["due"] else "0",
+            _number(step["achieved_rate"]),
+            *(_cell(step[column]) for _, column in columns),
+            _number(step["goodput"]),
+            step["verdict"],
+        )
+    console.print(
+        f"{workload['name']} ({workload['fingerprint']}): model {first.get('model')}, media {first.get('media')}, "
+        f"region {first.get('region') or 'not told'}"
+    )
+    console.print(table)
+    console.print("p50 / p95 / p99 (count). TTFT and response from the due time, over all that was due; - is withheld.")
+
+
+def _cell(column: Json) -> str:
+    """p50 / p95 / p99 and their count; a dash is withheld, with its reason in summary.json."""
+    if not column["count"]:
+        return "n/a (0 samples)"
+    numbers = " / ".join("-" if column[name] is None else f"{column[name]:.1f}" for name in ("p50", "p95", "p99"))
+    return f"{numbers} ({column['count']})"
+
+
+def _number(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.2f}"
