@@ -121,7 +121,7 @@ def _binomial_quantile(count: int, share: float, probability: float) -> int:
     return k
 
 
-def wilson_interval(successes: int, count: int, *, confidence: float = CONFIDENCE) -> Interval | None:
+def wilson_interval(successes: float, count: float, *, confidence: float = CONFIDENCE) -> Interval | None:
     """Interval of a share, Wilson's score; within [0, 1] and of some width even at 0 or all. None without a trial."""
     if count == 0:
         return None

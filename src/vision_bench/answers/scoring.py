@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import jiwer
+
 from vision_bench.media.broadcast.wording import plain, says
 
 Method = Literal["exact", "contains", "f1", "numeric", "cer", "wer"]
@@ -61,30 +63,18 @@ def within(expected: float, got: float | None, tolerance: float) -> bool:
 def cer(expected: str, got: str) -> float | None:
     """Character edits needed, per expected character, spaces left out; None when nothing was expected."""
     reference, reading = plain(expected).replace(" ", ""), plain(got).replace(" ", "")
-    return edit_distance(reference, reading) / len(reference) if reference else None
+    return jiwer.cer(reference, reading) if reference else None
 
 
 def wer(expected: str, got: str) -> float | None:
     """Word edits needed, per expected word, punctuation left out; None when nothing was expected."""
     reference, reading = words(expected), words(got)
-    return edit_distance(reference, reading) / len(reference) if reference else None
+    return jiwer.wer(" ".join(reference), " ".join(reading)) if reference else None
 
 
 def words(text: str) -> list[str]:
     """The words of a text in lower case, without punctuation."""
     return re.findall(r"\w+", plain(text))
-
-
-def edit_distance(reference: Sequence[str], reading: Sequence[str]) -> int:
-    """Fewest insertions, deletions and replacements that turn one sequence into the other (Levenshtein)."""
-    row = list(range(len(reading) + 1))
-    for number, wanted in enumerate(reference, start=1):
-        diagonal, row[0] = row[0], number
-        for place, read in enumerate(reading, start=1):
-            replaced = diagonal + (wanted != read)
-            diagonal = row[place]
-            row[place] = min(replaced, row[place] + 1, row[place - 1] + 1)
-    return row[-1]
 
 
 def score_answer(answer: Mapping[str, str], window: Mapping[str, Any]) -> list[Score]:
@@ -128,11 +118,12 @@ def score_measured(measured: Mapping[str, Any], window: Mapping[str, Any], *, fp
         for name, truth in window["measurable"][sense].items():
             if fps is not None and fps < truth.get("needs_fps", 0):
                 continue
-            scores.append(_score_measured(name, truth, measured.get(name)))
+            scores.append(score_measured_fact(name, truth, measured.get(name)))
     return scores
 
 
-def _score_measured(name: str, truth: Mapping[str, Any], got: Any) -> Score:
+def score_measured_fact(name: str, truth: Mapping[str, Any], got: Any) -> Score:
+    """One measurement against its truth: a number with its tolerance, counts by colour, or words."""
     expected = truth["value"]
     if isinstance(expected, Mapping):
         return Score(name, "exact", float(got is not None and _counts_agree(truth, got)), expected, got)

@@ -10,7 +10,6 @@ from vision_bench.answers.scoring import (
     by_fact,
     cer,
     contains,
-    edit_distance,
     exact,
     mean,
     score_answer,
@@ -77,15 +76,6 @@ def test_a_number_is_right_within_its_tolerance() -> None:
     assert within(2, 3.0, 1.0)
     assert not within(2, 3.1, 1.0)
     assert not within(0, None, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("reference", "reading", "edits"),
-    [("kitten", "sitting", 3), ("", "abc", 3), ("abc", "", 3), ("abc", "abc", 0), ("abcd", "acbd", 2)],
-)
-def test_edit_distance_is_levenshteins(reference: str, reading: str, edits: int) -> None:
-    """Insertions, deletions and replacements, each one edit."""
-    assert edit_distance(reference, reading) == edits
 
 
 def test_error_rates_are_per_expected_unit() -> None:

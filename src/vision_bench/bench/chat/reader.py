@@ -167,7 +167,8 @@ class AnswerReader:
                 if read.get("error") is not None:
                     line.error = error_message(read["error"])[:MAX_DETAIL]
                 else:
-                    usage = read_reply(read.get("body")).usage or {}
+                    reply = read_reply(read.get("body"))
+                    usage, line.text = reply.usage or {}, reply.text or ""
                     line.completion_tokens = usage.get("completion_tokens")
                     line.prompt_tokens = usage.get("prompt_tokens")
             except (ValueError, KeyError, TypeError, AttributeError) as fault:

@@ -19,6 +19,7 @@ class BatchLine:
     error: str | None = None
     completion_tokens: int | None = None
     prompt_tokens: int | None = None
+    text: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
