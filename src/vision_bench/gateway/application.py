@@ -109,6 +109,10 @@ def create_app(
     app.include_router(router)
     app.include_router(openai_router)
     app.include_router(operator_router)
+    if chosen.live_enabled:
+        from vision_bench.gateway.live_application import add_live  # noqa: PLC0415  # loaded only when it is asked for
+
+        app.front = add_live(app, app.front)
     add_docs_pages(app)
     return app
 
@@ -143,6 +147,10 @@ def _lifespan(
             app.state.vllm = VLLMClient(app.state.fleet, timeout_seconds=settings.vllm_timeout_seconds)
             collector = GatewayCollector(app.state.metrics, app.state.buffer, app.state.fleet, version=app.version)
             app.state.exposition = Exposition(collector)
+            if settings.live_enabled:
+                from vision_bench.gateway.live_application import running_live  # noqa: PLC0415  # as above
+
+                await opened.enter_async_context(running_live(app, settings))
             yield {LIMITS_KEY: ConnectionLimits.of(settings)}
 
     return lifespan

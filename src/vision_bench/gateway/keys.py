@@ -11,10 +11,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vision_bench.gateway.exchange import Refusal, exchange_of, header, refuse
 
-OPEN_PATHS = ("/healthz", "/readyz", "/docs", "/redoc", "/openapi.json", "/docs-assets/")
-"""What needs no key: to a stranger it says nothing that is not public."""
+OPEN_PATHS = ("/healthz", "/readyz", "/docs", "/redoc", "/openapi.json", "/docs-assets/", "/v1beta/models", "/live/")
+"""What needs no key: to a stranger it says nothing that is not public. Below /live/ a stream's own token is needed."""
 
 _ALLOWANCE = "vision_bench.allowance"
+_OWNER = "vision_bench.owner"
 _MINUTE_NS = 60_000_000_000
 
 
@@ -64,6 +65,12 @@ def allowance_of(scope: Scope) -> Allowance | None:
     return allowance
 
 
+def owner_of(scope: Scope) -> str:
+    """Whose request this is: a name for its API key, never the key. Without keys there is one owner."""
+    owner: str = scope.get(_OWNER, "everybody")
+    return owner
+
+
 class ApiKeys:
     """Asks for ``Authorization: Bearer <key>`` with one of the keys. Put in only when there are keys.
 
@@ -88,8 +95,11 @@ class ApiKeys:
             await self._app(scope, receive, send)
             return
         place = self._find(header(scope, b"authorization") or "")
-        if scope["type"] == "http" and _is_open(scope):
-            exchange_of(scope).is_stranger = place is None
+        if place is not None:
+            scope[_OWNER] = f"key-{place}"
+        if _is_open(scope):
+            if scope["type"] == "http":
+                exchange_of(scope).is_stranger = place is None
             await self._app(scope, receive, send)
             return
         try:

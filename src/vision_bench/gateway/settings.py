@@ -6,9 +6,10 @@ from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode, SettingsConfigDict
 
 from vision_bench.errors import InvalidSettings
+from vision_bench.gateway.live_settings import LiveSettings
 from vision_bench.gateway.media_hosts import HostList
 from vision_bench.gateway.otlp import checked
 
@@ -19,7 +20,7 @@ letters of UTF-8 read as Latin-1 are blanks."""
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class Settings(BaseSettings):
+class Settings(LiveSettings):
     """Every setting has the name of its environment variable, in lower case.
 
     Real environment variables win over ``.env``; an empty value counts as not set.
@@ -170,6 +171,13 @@ class Settings(BaseSettings):
         if value is not None and "@" in checked(value):
             raise ValueError("must hold no user name or password; put them into OTEL_EXPORTER_OTLP_HEADERS")
         return value
+
+    @model_validator(mode="after")
+    def _passthrough_is_an_upstream(self) -> Self:
+        for url in self.live_passthrough_urls:
+            if url not in self.upstream_urls:
+                raise ValueError(f"LIVE_PASSTHROUGH_URLS names {url!r}, which is not in VLLM_BASE_URL; add it there")
+        return self
 
     @model_validator(mode="after")
     def _limit_of_something(self) -> Self:

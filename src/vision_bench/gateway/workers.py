@@ -40,9 +40,15 @@ def serve_workers(make_app: Callable[[], FastAPI], settings: Settings, *, worker
         make_app: called once in each worker, so it must be picklable: settings travel with it.
 
     Raises:
-        OperatorError: the address cannot be had, the workers cannot start, or spans are wanted and cannot be made.
+        OperatorError: the address cannot be had, the workers cannot start, spans are wanted and cannot be made, or
+            live streams are, which exist once.
         KeyboardInterrupt: it was SIGINT.
     """
+    if settings.live_enabled:
+        raise OperatorError(
+            f"LIVE_ENABLED=true needs one process, not {workers}: a stream lives in the one that its camera reached; "
+            "leave --workers out, or serve streams from a gateway of their own"
+        )
     wanted_endpoint(settings.gateway_otlp_endpoint, os.environ)  # refused here, not once in each worker
     log_format, permits = settings.gateway_log_format, settings.vllm_concurrency
     make = partial(_prepared, make_app, log_format)

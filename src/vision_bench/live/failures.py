@@ -15,11 +15,14 @@ Code = Literal[
     "query_param_invalid",
     "segment_invalid",
     "stream_not_found",
+    "stream_unauthorized",
     "segment_empty",
     "frame_not_yet_produced",
     "frame_evicted",
     "stream_limit",
     "streams_full",
+    "source_refused",
+    "source_failed",
 ]
 
 
@@ -35,11 +38,14 @@ ANSWERS: dict[Code, Answer] = {
     "query_param_invalid": Answer(400, "stream_error"),
     "segment_invalid": Answer(400, "stream_error"),
     "stream_not_found": Answer(404, "stream_error"),
+    "stream_unauthorized": Answer(401, "stream_error"),
     "segment_empty": Answer(404, "stream_error"),
     "frame_not_yet_produced": Answer(409, "stream_error"),
     "frame_evicted": Answer(410, "stream_error"),
     "stream_limit": Answer(429, "rate_limit_error"),
     "streams_full": Answer(503, "internal_error"),
+    "source_refused": Answer(422, "stream_error"),
+    "source_failed": Answer(422, "stream_error"),
 }
 
 

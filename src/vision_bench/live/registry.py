@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from vision_bench.live.failures import StreamFailure, shown
@@ -48,6 +49,8 @@ class Stream:
     end_reason: EndReason | None = None
     final: RingState | None = None
     """The ring in numbers when the stream ended; its frames are gone."""
+    dropped: Counter[str] = field(default_factory=Counter)
+    """Frames that never came to the ring, by reason; those that the ring refused are in its own numbers."""
 
     @property
     def is_active(self) -> bool:
@@ -145,6 +148,15 @@ class Registry:
             why = "was deleted" if stream.end_reason == "deleted" else "has ended"
             raise StreamFailure("stream_not_found", f"Stream not found: {shown(stream_id)} {why}; create a new one")
         return stream
+
+    def by_id(self, stream_id: str) -> Stream:
+        """An active stream, for who has shown a token of it, whoever its owner is.
+
+        Raises:
+            StreamFailure: ``stream_not_found``.
+        """
+        stream = self._streams.get(stream_id)
+        return self.active(stream.owner if stream is not None else "", stream_id)
 
     def keep_alive(self, owner: str, stream_id: str) -> Stream:
         """Start the lease of an active stream again. A stream that has ended stays ended.

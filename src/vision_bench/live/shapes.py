@@ -62,7 +62,10 @@ def status_body(stream: Stream, *, now_ns: int) -> Json:
         "ended_at_ms": _wall_ms(stream, stream.ended_ns),
         "end_reason": "expired" if stream.end_reason == "reaped" else stream.end_reason,
         "audio": False,
-        "vision_bench": {"refused_frames": dict(ring.refused), "held_bytes": ring.held_bytes},
+        "vision_bench": {
+            "refused_frames": {**ring.refused, **stream.dropped},
+            "held_bytes": ring.held_bytes,
+        },
     }
 
 

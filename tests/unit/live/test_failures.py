@@ -19,7 +19,8 @@ def test_a_failed_question_has_the_catalogue_s_body() -> None:
 
 
 def test_every_code_has_its_status() -> None:
-    """Bad references are 400, what is not there 404, not yet 409, gone 410, too many 429, no room 503."""
+    """Bad references are 400, what is not there 404, not yet 409, gone 410, too many 429, no room 503;
+    a source that is not to be had 422, a wrong token 401."""
     assert set(get_args(Code)) == set(ANSWERS)
     assert {code: StreamFailure(code, "").status for code in ANSWERS} == {
         "stream_url_invalid": 400,
@@ -31,4 +32,7 @@ def test_every_code_has_its_status() -> None:
         "frame_evicted": 410,
         "stream_limit": 429,
         "streams_full": 503,
+        "source_refused": 422,
+        "source_failed": 422,
+        "stream_unauthorized": 401,
     }

@@ -1,0 +1,39 @@
+"""Live streams put into the gateway's application. Imported only when LIVE_ENABLED is set."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+from vision_bench.gateway import live_models, live_streams
+from vision_bench.gateway.live_server import LiveServer
+from vision_bench.gateway.live_shapes import FailureShapes, InvalidBody
+from vision_bench.gateway.settings import Settings
+from vision_bench.live.failures import StreamFailure
+
+
+def add_live(app: FastAPI, front: ASGIApp) -> ASGIApp:
+    """The routes put into ``app``, whose other routes are there.
+
+    Returns:
+        ``front``, with the shapes of the API around it: refusals of every layer have them.
+    """
+    app.add_exception_handler(StreamFailure, live_streams.answer_failure)
+    app.add_exception_handler(InvalidBody, live_streams.answer_invalid)
+    app.include_router(live_streams.router, prefix="/v1beta")
+    app.include_router(live_streams.router, prefix="/v1", include_in_schema=False)
+    app.include_router(live_streams.frames_router)
+    app.include_router(live_models.router)
+    return FailureShapes(front)
+
+
+@asynccontextmanager
+async def running_live(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
+    """The streams, for as long as the application runs."""
+    app.state.live_models = live_models.Models(app.state.fleet, passthrough_urls=settings.live_passthrough_urls)
+    async with LiveServer(settings) as live:
+        app.state.live = live
+        yield
