@@ -20,9 +20,9 @@ import uvicorn
 from vision_bench.engine.chat.declared.model import DeclaredModel
 from vision_bench.engine.chat.declared.settings import DeclaredSettings, Latencies
 from vision_bench.engine.chat.model import ChatModel
-from vision_bench.engine.chat.run import listen
 from vision_bench.engine.chat.server import create_engine
 from vision_bench.engine.chat.settings import EngineSettings
+from vision_bench.engine.listener import listen
 from vision_bench.wire.sse import DONE, EventParser
 
 CHAT = "/v1/chat/completions"

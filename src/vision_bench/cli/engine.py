@@ -80,8 +80,9 @@ def command(model: str, host: str, port: int, shutdown_timeout: int, **options: 
     `baseline` really looks and listens: classical perception, no language model. `declared` answers with the
     latencies that you declare, and tells at GET /truth what it kept. Serves until it is interrupted.
     """
-    from vision_bench.engine.chat.run import listen, run_engine
+    from vision_bench.engine.chat.run import run_engine
     from vision_bench.engine.chat.settings import EngineSettings
+    from vision_bench.engine.listener import listen
 
     settings = EngineSettings(
         served_model_names=options["names"],

@@ -12,7 +12,6 @@ from vision_bench.engine.chat.errors import ConnectionCut
 from vision_bench.engine.chat.model import ChatModel
 from vision_bench.engine.chat.server import create_engine
 from vision_bench.engine.chat.settings import EngineSettings
-from vision_bench.errors import InvalidSettings
 
 
 def run_engine(
@@ -45,21 +44,3 @@ def _is_worth_saying(record: logging.LogRecord) -> bool:
     is_cut = record.exc_info is not None and isinstance(record.exc_info[1], ConnectionCut)
     is_empty_cancel = record.msg.startswith("Cancel %s running task") and record.args == (0,)
     return not (is_cut or is_empty_cancel)
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A bound socket; uvicorn's own way ends the process with a bare 1 when the port is taken.
-
-    Raises:
-        InvalidSettings: the address cannot be listened on.
-    """
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-    except OSError as error:
-        raise InvalidSettings(
-            f"cannot listen on {host}:{port}: {error.strerror}; choose another with --port"
-        ) from error
-    return listener

@@ -9,12 +9,12 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from vision_bench.engine.chat.declared.clock import sleep_until
 from vision_bench.engine.chat.declared.settings import DeclaredSettings, Failure, Variant, read_failure, read_variant
 from vision_bench.engine.chat.declared.text import answer_tokens
 from vision_bench.engine.chat.errors import BrokenAnswer
 from vision_bench.engine.chat.model import BadChatRequest, ChatRequest, Prepared, Token
 from vision_bench.engine.chat.opening import PromptCount, count_prompt
+from vision_bench.engine.clock import sleep_until
 
 ERROR_TYPES = {
     404: "NotFoundError",

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from vision_bench.engine.chat.declared.clock import sleep_until
+from vision_bench.engine.clock import sleep_until
 
 
 @pytest.mark.parametrize("is_precise", [True, False])
