@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.preprocess_cases import QWEN2_IMAGE, QWEN2_VIDEO, QWEN3_VIDEO
 from tests.vllm.environment import VllmEnvironment
+from tests.vllm.inside import run
 
-SOURCE = Path(__file__).resolve().parents[2] / "src"
 RUN = "import sys; from vision_bench.cli.equivalence import command; sys.exit(command(standalone_mode=False))"
 
 
@@ -25,21 +23,6 @@ spec = ImageSpec.from_config(sys.argv[1])
 oracle = lambda pixels: reference.image(pixels, spec, "pil")
 print(check(oracle, stock.stock_image(spec, "pil"), spec, sample_images(20, 0), "").level)
 """
-
-
-def run(
-    environment: VllmEnvironment, code: str, *arguments: str | Path, **more: str
-) -> subprocess.CompletedProcess[str]:
-    """Run our code with vLLM's Python and packages."""
-    variables = {
-        **environment.variables(os.environ),
-        "PYTHONPATH": str(SOURCE),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONWARNINGS": "error:Numba is not installed",
-        **more,
-    }
-    command = [environment.python, "-c", code, *arguments]
-    return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=600, check=False)
 
 
 @pytest.mark.parametrize("instructions", ["", "default"], ids=["", "without-avx2"])

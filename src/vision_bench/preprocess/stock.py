@@ -31,7 +31,7 @@ def stock_video(spec: VideoSpec) -> Processor:
         MissingTool: torch, torchvision or transformers is not installed.
     """
     caps = {"cap_pixels_per_frame": spec.cap_pixels_per_frame, "max_video_tokens": spec.max_video_tokens}
-    process = _class(spec.processor)(**_settings(spec), **caps)
+    process = as_shipped(processor_class(spec.processor))(**_settings(spec), **caps)
 
     def run(frames: Frames) -> Patches:
         found = process(frames, do_sample_frames=False, return_tensors="pt")
@@ -48,7 +48,7 @@ def stock_image(spec: ImageSpec, backend: Backend = "torchvision") -> Processor:
     """
     # "Fast" was the torchvision-backed one until transformers 5 dropped the other under this name.
     name = spec.processor.removesuffix("Fast")
-    process = _class(name + "Pil" if backend == "pil" else name)(**_settings(spec))
+    process = as_shipped(processor_class(name + "Pil" if backend == "pil" else name))(**_settings(spec))
 
     def run(pixels: Frames) -> Patches:
         # Told where the channels are: left to guess, an image three pixels high is taken to begin with them.
@@ -76,11 +76,22 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _class(name: str) -> Any:
+def processor_class(name: str) -> Any:
+    """A class of transformers, by its name.
+
+    Raises:
+        MissingTool: torch, torchvision or transformers is not installed.
+    """
     missing = [module for module in ("torch", "torchvision", "transformers") if not importlib.util.find_spec(module)]
     if missing:
         raise MissingTool(f"the stock processor needs {', '.join(missing)}; install what the server runs with")
     return getattr(import_module(_MODULES[name]), name)
+
+
+def as_shipped(processor: Any) -> Any:
+    """The class without what :mod:`vision_bench.preprocess.plugins` replaced: ours is not compared with itself."""
+    replaced = {name: found.replaces for name, found in vars(processor).items() if hasattr(found, "replaces")}
+    return type(processor.__name__, (processor,), replaced) if replaced else processor
 
 
 def _settings(spec: VideoSpec | ImageSpec) -> Mapping[str, Any]:

@@ -1,0 +1,1 @@
+"""Where people use it: switches that put our preprocessing into transformers and into vLLM."""

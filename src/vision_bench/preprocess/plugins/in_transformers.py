@@ -1,0 +1,87 @@
+"""Qwen's video and image processors of transformers, with our arithmetic inside: one line on, one line off.
+
+::
+
+    from vision_bench.preprocess.plugins.in_transformers import install
+
+    install()  # all of them, also those made before
+    processor = AutoProcessor.from_pretrained(...)  # as ever
+
+The classes stay what they are: names, types, arguments, saved files. Two of their methods are replaced. What these
+cannot do bit for bit (other dtypes, a GPU, a filter that is not bicubic, a class that changes a step) the stock methods
+do. torch and transformers are imported when this is switched on, not before.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import warnings
+from collections import Counter
+from types import TracebackType
+from typing import Self
+
+from vision_bench.preprocess import stock
+from vision_bench.preprocess.plugins import methods
+from vision_bench.preprocess.plugins.tested import reason_to_refuse
+from vision_bench.preprocess.plugins.work import Work
+
+VIDEO_CLASSES = ("Qwen2VLVideoProcessor", "Qwen3VLVideoProcessor")
+IMAGE_CLASSES = ("Qwen2VLImageProcessor",)
+
+
+class Installed:
+    """The switch, thrown. As a context manager it is thrown back at the end."""
+
+    def __init__(self, work: Work | None, reason: str | None) -> None:
+        self._work = work
+        self.reason = reason
+        """Why everything stays with the stock processors; None when it does not."""
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Inputs that were ours (``videos``, ``images``), and calls that stock did (``left: <why>``)."""
+        return Counter() if self._work is None else self._work.counts
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._work is not None:
+            uninstall()
+
+
+def install(*, threads: int = 1, log: logging.Logger | None = None) -> Installed:
+    """Switch on, for all processors of this process. A second call replaces the options of the first.
+
+    Refused, with a warning that says why, where a version was not tried or Numba is missing.
+
+    Args:
+        threads: how many work on one call.
+        log: where it is said what is preprocessed here and what is not; by default this module's logger.
+    """
+    reason = why_not()
+    if reason is not None:
+        warnings.warn(f"the stock processors stay: {reason}", stacklevel=2)
+        return Installed(None, reason)
+    uninstall()
+    work = Work(log or logging.getLogger(__name__), threads=threads)
+    for processor in map(stock.processor_class, VIDEO_CLASSES):
+        methods.replace(processor, "_prepare_input_videos", methods.prepare_videos)
+        methods.replace(processor, "_preprocess", methods.preprocess_videos(processor, work))
+    for processor in map(stock.processor_class, IMAGE_CLASSES):
+        methods.replace(processor, "_preprocess", methods.preprocess_images(processor, work))
+    return Installed(work, None)
+
+
+def uninstall() -> None:
+    """Switch off: the stock methods are back, also in processors made in between. Does nothing when it is off."""
+    for processor in map(stock.processor_class, VIDEO_CLASSES + IMAGE_CLASSES):
+        methods.restore(processor)
+
+
+def why_not() -> str | None:
+    """Why :func:`install` would refuse; None when it would not."""
+    if importlib.util.find_spec("numba") is None:
+        return "Numba is not installed, and without it ours is the slower one: pip install 'vision-bench[preprocess]'"
+    return reason_to_refuse(stock.versions())

@@ -1,0 +1,120 @@
+"""What a processor that was switched on hands to us: which settings are trusted, what was done, what was left."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from vision_bench.errors import CallerError
+from vision_bench.preprocess.buffers import BufferPool
+from vision_bench.preprocess.equivalence import Shapeless, compare
+from vision_bench.preprocess.fast import POOL_BYTES, ImagePreprocessor, VideoPreprocessor
+from vision_bench.preprocess.geometry import Grid, Size
+from vision_bench.preprocess.reference import Frames, Patches
+from vision_bench.preprocess.spec import ImageSpec, VideoSpec
+
+SAMPLE_SHAPE = (3, 70, 100)
+"""Frames, height, width of what both sides are given before ours is trusted."""
+KEPT_SETTINGS = 32
+"""Sets of settings whose preprocessors are kept: a server that lets requests choose sizes meets many."""
+
+Preprocessor = VideoPreprocessor | ImagePreprocessor
+Stock = Callable[[Frames], Patches]
+
+
+class Work:
+    """Preprocessors by settings, made when settings are first met. Safe from several threads.
+
+    Before settings of a kind are used, the stock processor and ours are given the same few frames. Where a byte differs
+    (a patched library, a processor that is not what its name says), that kind stays with stock, and the log says so.
+    """
+
+    def __init__(self, log: logging.Logger, *, threads: int = 1, compiled: bool | None = None) -> None:
+        self._log = log
+        self._threads = threads
+        self._compiled = compiled
+        self._pool = BufferPool(POOL_BYTES)
+        self._made: OrderedDict[VideoSpec | ImageSpec, Preprocessor] = OrderedDict()
+        self._trusted: dict[VideoSpec | ImageSpec, bool] = {}
+        self._making = threading.Lock()
+        self.counts: Counter[str] = Counter()
+        """What became of inputs: ``videos`` and ``images`` that were ours, ``left: <why>`` for calls that stock did."""
+
+    def patches(self, spec: VideoSpec | ImageSpec, inputs: Sequence[Frames], stock: Stock) -> Patches | None:
+        """Patches of several clips or images, one after another, and (K, 3) grids; None where stock is to do it.
+
+        Args:
+            spec: the settings of this call.
+            inputs: (T, H, W, 3) each, or for images (H, W, 3) each.
+            stock: what the processor does by itself with one input and these settings.
+        """
+        try:
+            preprocess = self._preprocessor(spec, stock)
+            if preprocess is None:
+                self.leave("bytes differ")
+                return None
+            grids = [grid_of(spec, one) for one in inputs]
+            values = self._pool.take((sum(grid.patches for grid in grids), spec.patch_values), np.float32)
+            end = 0
+            for one, grid in zip(inputs, grids, strict=True):
+                preprocess(one, out=values[end : end + grid.patches])
+                end += grid.patches
+        except CallerError:
+            self.leave("refused")  # stock says why in its own words
+            return None
+        self.counts["videos" if isinstance(spec, VideoSpec) else "images"] += len(inputs)
+        return Patches(values, np.array(grids, np.int64))
+
+    def leave(self, why: str) -> None:
+        """Count a call that stock does."""
+        self.counts[f"left: {why}"] += 1
+
+    def _preprocessor(self, spec: VideoSpec | ImageSpec, stock: Stock) -> Preprocessor | None:
+        """The one for these settings, or none if their kind is not trusted. Whoever comes first waits for compiling."""
+        kind = replace(spec, min_pixels=1, max_pixels=1)
+        with self._making:
+            if spec not in self._made:
+                self._made[spec] = self._make(spec)
+                if len(self._made) > KEPT_SETTINGS:
+                    self._made.popitem(last=False)
+            self._made.move_to_end(spec)
+            if kind not in self._trusted:
+                self._trusted[kind] = self._gives_the_bytes_of(stock, self._made[spec])
+            return self._made[spec] if self._trusted[kind] else None
+
+    def _make(self, spec: VideoSpec | ImageSpec) -> Preprocessor:
+        if isinstance(spec, VideoSpec):
+            return VideoPreprocessor(spec, threads=self._threads, compiled=self._compiled, pool=self._pool)
+        return ImagePreprocessor(spec, threads=self._threads, compiled=self._compiled, pool=self._pool)
+
+    def _gives_the_bytes_of(self, stock: Stock, preprocess: Preprocessor) -> bool:
+        spec = preprocess.spec
+        frames = sample_for(spec)
+        theirs = stock(frames)
+        try:
+            found = compare(preprocess(frames), theirs, spec)
+            equal, text = found.level == "E0", found.text
+        except Shapeless as problem:
+            equal, text = False, str(problem)
+        level, words = (logging.INFO, "is preprocessed by") if equal else (logging.WARNING, "is not left to")
+        self._log.log(level, "input of %s %s vision-bench; on a sample, %s", spec.processor, words, text)
+        return equal
+
+
+def grid_of(spec: VideoSpec | ImageSpec, frames: Frames) -> Grid:
+    """The patches of an input, as ``grid_thw`` has them."""
+    if isinstance(spec, VideoSpec):
+        return spec.grid(len(frames), Size(*frames.shape[1:3]))
+    return spec.grid(Size(*frames.shape[:2]))
+
+
+def sample_for(spec: VideoSpec | ImageSpec) -> Frames:
+    """Noise, half of it black and white: what is cut off at 0 and 255 shows there."""
+    frames = np.random.default_rng(0).integers(0, 256, (*SAMPLE_SHAPE, 3), np.uint8)
+    frames[:, :, ::2] = np.where(frames[:, :, ::2] > 127, np.uint8(255), np.uint8(0))
+    return frames if isinstance(spec, VideoSpec) else frames[0]
