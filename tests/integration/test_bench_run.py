@@ -28,6 +28,7 @@ from vision_bench.bench.plan import LoadPlan
 from vision_bench.bench.run import RunOptions, run
 from vision_bench.bench.rundir import read_records, read_steps
 from vision_bench.bench.summary import summarise_folder
+from vision_bench.bench.sweep import Sweep, knee, read_points
 from vision_bench.cli.main import main
 from vision_bench.errors import InvalidRequest
 from vision_bench.stats import percentile
@@ -372,6 +373,7 @@ def test_a_text_workload_needs_no_heavy_module(engine: str, tmp_path: Path) -> N
     program = r"""
 import json, re, sys
 from pathlib import Path
+from vision_bench.bench.sweep import Sweep, knee, read_points
 from vision_bench.cli.main import main
 try:
     main(sys.argv[1:])
@@ -404,3 +406,29 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     """By its path."""
     with pytest.raises(InvalidRequest, match="no run folder"):
         summarise_folder(tmp_path)
+
+
+def test_a_search_for_the_knee_goes_on_after_it_was_cut_off(engine: str, tmp_path: Path, command: Any) -> None:
+    """Its steps follow from one another; a step that was cut off is run again; the summary says what was found."""
+    out = tmp_path / "run"
+    words = (
+        workload_file(tmp_path), "--target", engine, "--out", out, "--sweep", "--rate", "16", "--requests", "24",
+        "--sweep-steps", "2", "--arrivals", "constant",
+    )  # fmt: skip
+    code, summary = command(*words)
+    assert code == 0 and summary["sweep"]["ended_because"] == "2 steps were made"
+    sweep = Sweep(first_rate=16, max_steps=2)
+    assert summary["sweep"] == knee(sweep, read_points(summary["steps"], sweep.target))
+    jsonschema.validate(summary, SUMMARY_SCHEMA)
+
+    lines = (out / "steps.jsonl").read_bytes().splitlines(keepends=True)
+    last = max(index for index, line in enumerate(lines) if b'"event":"end"' in line)
+    (out / "steps.jsonl").write_bytes(b"".join(lines[:last]))
+    assert not summarise_folder(out)["is_complete"]
+
+    code, again = command(*words, "--resume")
+    assert code == 0 and again["is_complete"]
+    assert [step["step"] for step in again["steps"]] == [1, 3]
+    assert again["steps"][0] == summary["steps"][0]
+    code, message = command(*words[:-3], "3", *words[-2:], "--resume")
+    assert code == 2 and "its plan differs" in message

@@ -83,6 +83,15 @@ class Ladder:
         self._steps = steps
         self.size = len(steps)
 
+    @property
+    def has_counts(self) -> bool:
+        """Whether every step says how many requests it has."""
+        return all(step.count is not None for step in self._steps)
+
+    def facts(self) -> list[dict[str, Any]]:
+        """What the manifest keeps: every step with the hash of its schedule."""
+        return [step.facts() for step in self._steps]
+
     def step(self, index: int) -> Step | None:
         return self._steps[index] if index < self.size else None
 
@@ -99,23 +108,33 @@ def make_steps(plan: LoadPlan) -> list[Step]:
     is_open = bool(plan.rates) or is_trace
     if is_open and len(plan.concurrency) > 1:
         raise InvalidRequest("with --rate, --concurrency is a cap: give one number")
+    check_sizes(plan)
+    rates: Sequence[float | None] = plan.rates or [None]
+    steps: list[Step] = []
+    for number in range(plan.repeat):
+        if is_open:
+            steps += [open_step(plan, rate, number) for rate in rates]
+        else:
+            steps += [_closed_step(plan, lanes, number) for lanes in plan.concurrency]
+    return steps
+
+
+def check_sizes(plan: LoadPlan) -> None:
+    """Raises InvalidRequest where a size is not above 0."""
     for name, values in (("--rate", plan.rates), ("--concurrency", plan.concurrency)):
         if any(value <= 0 for value in values):
             raise InvalidRequest(f"{name} must be above 0")
     for name, value in (("--duration", plan.duration_seconds), ("--requests", plan.max_requests)):
         if value is not None and value <= 0:
             raise InvalidRequest(f"{name} must be above 0, not {value:g}")
-    rates: Sequence[float | None] = plan.rates or [None]
-    steps: list[Step] = []
-    for number in range(plan.repeat):
-        if is_open:
-            steps += [_open_step(plan, rate, number) for rate in rates]
-        else:
-            steps += [_closed_step(plan, lanes, number) for lanes in plan.concurrency]
-    return steps
 
 
-def _open_step(plan: LoadPlan, rate: float | None, number: int) -> Step:
+def open_step(plan: LoadPlan, rate: float | None, number: int) -> Step:
+    """An open-loop step at this rate; ``number`` is its round, which draws other gaps.
+
+    Raises:
+        InvalidRequest: no arrival falls into it.
+    """
     if plan.arrivals.kind == "trace":
         schedule = trace_schedule(
             plan.trace or [0.0],

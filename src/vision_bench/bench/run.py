@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ from vision_bench.bench.clock import MonotonicClock
 from vision_bench.bench.kind import LoadOptions
 from vision_bench.bench.kinds import kind_named, own_options
 from vision_bench.bench.manifest import make_manifest, same_run
-from vision_bench.bench.plan import Ladder, LoadPlan, make_steps
+from vision_bench.bench.plan import Ladder, LoadPlan, Program, make_steps
 from vision_bench.bench.rundir import RunFolder, check_new
 from vision_bench.bench.session import Session, Status
-from vision_bench.bench.summary import write_summary
+from vision_bench.bench.summary import summarise_folder, write_summary
+from vision_bench.bench.sweep import Search, Sweep, check_sweep
 from vision_bench.bench.workload import read_workload
 from vision_bench.errors import InvalidRequest
 
@@ -29,7 +30,12 @@ DRAIN_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """A run as it was asked for. ``own``: options that belong to one kind, by name; None was not given."""
+    """A run as it was asked for.
+
+    Attributes:
+        sweep: search for the knee instead of the plan's rates, from the first of them on.
+        own: options that belong to one kind, by name; None was not given.
+    """
 
     workload: Path
     target: str | None
@@ -39,6 +45,7 @@ class RunOptions:
     slo: str | None = None
     api_key: str | None = None
     is_resumed: bool = False
+    sweep: Sweep | None = None
     own: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -64,15 +71,15 @@ async def run(options: RunOptions, *, on_status: Callable[[Status], None] | None
     file = read_workload(options.workload)
     kind = kind_named(file.kind)
     own = own_options(file.kind, kind, options.own)
-    steps = make_steps(options.plan)
+    program, plan = _program(options)
     if not options.is_resumed:
         check_new(options.out)
     asked = LoadOptions(options.target, seed=str(options.plan.seed), slo=options.slo, api_key=options.api_key, own=own)
     loaded = kind.load(file, asked)
-    if loaded.needs_counts and any(step.count is None for step in steps):
+    if loaded.needs_counts and isinstance(program, Ladder) and not program.has_counts:
         raise InvalidRequest("unique clips are made before a step; say how many it takes with --requests")
     load = asdict(options.plan) | {"arrivals": options.plan.arrivals.label, "trace": None, "warm_up": options.warm_up}
-    manifest = make_manifest(file.kind, loaded, load=load, plan=[step.facts() for step in steps])
+    manifest = make_manifest(file.kind, loaded, load=load, plan=plan)
     if options.is_resumed:
         manifest = same_run(options.out, manifest)
     with MonotonicClock() as clock:
@@ -89,10 +96,30 @@ async def run(options: RunOptions, *, on_status: Callable[[Status], None] | None
                     on_status=on_status,
                 )
                 try:
-                    await session.run(Ladder(steps), options.warm_up)
+                    await session.run(program, options.warm_up)
                 finally:
                     summary = write_summary(options.out)
     return summary
+
+
+def _program(options: RunOptions) -> tuple[Program, Any]:
+    """The steps to run, and what the manifest keeps of them.
+
+    Raises:
+        InvalidRequest: options that contradict each other.
+    """
+    if options.sweep is None:
+        ladder = Ladder(make_steps(options.plan))
+        return ladder, ladder.facts()
+    check_sweep(options.plan)
+    first_rate = options.plan.rates[0] if options.plan.rates else options.sweep.first_rate
+    search = Search(
+        replace(options.sweep, first_rate=first_rate),
+        options.plan,
+        has_slo=options.slo is not None,
+        steps=lambda: summarise_folder(options.out)["steps"],
+    )
+    return search, search.facts()
 
 
 def load_trace(path: Path) -> list[float]:

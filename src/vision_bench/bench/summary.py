@@ -8,6 +8,7 @@ from typing import Any
 from vision_bench.bench.kind import Kind
 from vision_bench.bench.kinds import kind_named
 from vision_bench.bench.rundir import SUMMARY, StepLog, read_manifest, read_records, read_steps, write_json
+from vision_bench.bench.sweep import Sweep, knee, read_points
 
 Json = dict[str, Any]
 
@@ -38,6 +39,8 @@ def summarise_folder(path: Path) -> Json:
     kind = kind_named(manifest["kind"])
     steps = _steps(path, manifest, kind)
     expected = manifest["workload"]["values"]
+    search = _search(manifest["plan"], steps)
+    is_over = len(steps) == len(manifest["plan"]) if search is None else search["is_over"]
     return {
         "schema": SCHEMA,
         "kind": manifest["kind"],
@@ -45,8 +48,9 @@ def summarise_folder(path: Path) -> Json:
         "started_at": manifest["started_at"],
         "workload": {"name": manifest["workload"]["name"], "fingerprint": manifest["workload"]["fingerprint"]},
         "target": manifest["workload"]["url"],
-        "is_complete": len(steps) == len(manifest["plan"]) and all(step["is_complete"] for step in steps),
+        "is_complete": is_over and all(step["is_complete"] for step in steps),
         "expected": _expected(expected.get("expected_rate"), expected.get("expected_concurrency"), steps),
+        "sweep": search,
         "steps": steps,
         **kind.totals(manifest, steps),
     }
@@ -75,6 +79,14 @@ def _named(manifest: Json, log: StepLog) -> Json:
     begin = log.begin
     shown = ("name", "load", "round", "rate", "concurrency", "arrivals", "schedule_sha256")
     return {"step": log.step, **{key: begin[key] for key in shown}, **manifest["labels"]}
+
+
+def _search(plan: Any, steps: list[Json]) -> Json | None:
+    """What the search for the knee came to; None where the steps were given."""
+    if not isinstance(plan, dict):
+        return None
+    sweep = Sweep(**plan["sweep"])
+    return knee(sweep, read_points(steps, sweep.target))
 
 
 def _expected(rate: float | None, concurrency: int | None, steps: list[Json]) -> Json | None:

@@ -40,6 +40,12 @@ OWN = (*CHAT,)
     help="constant, poisson, gamma:SHAPE, ramp:TO or trace:FILE (seconds from the start, a line each).",
 )
 @click.option("--concurrency", metavar="N,N", help="Closed loop: lanes, a step each. With --rate: a cap, one number.")
+@click.option("--sweep", is_flag=True, help="Find the largest rate that is kept up with, from --rate (or 1/s) on.")
+@click.option("--sweep-target", default=0.95, show_default=True, help="Share of all due that must keep the SLO.")
+@click.option(
+    "--sweep-width", default=0.1, show_default=True, help="End where failing and holding rate are this close."
+)
+@click.option("--sweep-steps", default=16, show_default=True, type=click.IntRange(2), help="Steps of a sweep, at most.")
 @click.option("--duration", type=float, metavar="SECONDS", help="Of each step.  [default: 30, unless --requests]")
 @click.option("--requests", type=click.IntRange(1), help="At most this many in each step.")
 @click.option("--warmup", default=0, show_default=True, type=click.IntRange(0), help="Requests before the first step.")
@@ -86,6 +92,7 @@ def _options(flags: dict[str, Any]) -> RunOptions:
     from vision_bench.bench.arrivals import parse_process
     from vision_bench.bench.plan import LoadPlan
     from vision_bench.bench.run import RunOptions, load_trace
+    from vision_bench.bench.sweep import Sweep
 
     arrivals = parse_process(flags["arrivals"])
     plan = LoadPlan(
@@ -107,6 +114,9 @@ def _options(flags: dict[str, Any]) -> RunOptions:
         slo=flags["slo"],
         api_key=flags["api_key"],
         is_resumed=flags["resume"],
+        sweep=Sweep(target=flags["sweep_target"], width=flags["sweep_width"], max_steps=flags["sweep_steps"])
+        if flags["sweep"]
+        else None,
         own={str(option.name): flags[str(option.name)] for option in OWN},
     )
 

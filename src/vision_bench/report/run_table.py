@@ -28,6 +28,9 @@ def print_run(summary: Json, out: Path) -> None:
             _print_chat(console, summary)
     for step in summary["steps"]:
         console.print(f"{step['name']}: {step['verdict']}: {step['verdict_reason']}")
+    if sweep := summary.get("sweep"):
+        rate = "none found" if sweep["rate"] is None else f"{sweep['rate']:g}/s"
+        console.print(f"Knee: {rate}. {sweep['reason']}. Ended because {sweep['ended_because']}.")
     console.print(f"Run folder: {str(out).encode(errors='replace').decode()}")
 
 
