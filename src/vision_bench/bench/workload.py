@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from vision_bench.errors import InvalidRequest
+from vision_bench.wire.shapes import parse_json
 
 Json = dict[str, Any]
 
@@ -90,15 +91,17 @@ def require(is_met: bool, message: str) -> None:
 
 
 def read_workload(path: Path) -> WorkloadFile:
-    """Read a TOML workload file.
+    """Read a workload file: TOML, or the JSON of the published benchmark of generated video, which names no kind.
 
     Raises:
-        InvalidRequest: not there, not TOML, or without a kind.
+        InvalidRequest: not there, not TOML or JSON, or without a kind.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
         raise InvalidRequest(f"{path} cannot be read ({problem}); give a workload file in TOML") from problem
+    if path.suffix == ".json":
+        return WorkloadFile(path, {"name": path.stem, "kind": "realtime", **_object(path, text)})
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
@@ -106,6 +109,16 @@ def read_workload(path: Path) -> WorkloadFile:
     if not isinstance(values.get("kind"), str):
         raise InvalidRequest(f'{path} does not say its kind; add a line such as kind = "chat"')
     return WorkloadFile(path, values)
+
+
+def _object(path: Path, text: str) -> Json:
+    try:
+        document = parse_json(text)
+    except ValueError as problem:
+        raise InvalidRequest(f"{path} is not JSON: {problem}") from problem
+    if not isinstance(document, dict):
+        raise InvalidRequest(f"{path} holds {type(document).__name__}; it must be one JSON object")
+    return document
 
 
 def fingerprint(workload: Common, files: Mapping[str, str]) -> str:

@@ -47,6 +47,7 @@ __all__ = [
     "load_workload",
     "num_frames_for_chunks",
     "pixel_frames_in_chunk",
+    "workload_from",
 ]
 
 DEFAULT_WARMUP_CHUNKS = SATURATION_CHUNKS
@@ -253,6 +254,16 @@ def load_workload(
     document = json.loads(Path(path).read_text(encoding="utf-8"))
     if not isinstance(document, dict):
         raise ValueError(f"The workload file holds {type(document).__name__}; it must be one JSON object.")
+    return workload_from(document, image_resolver=image_resolver, overrides=overrides)
+
+
+def workload_from(
+    document: Mapping[str, Any],
+    *,
+    image_resolver: Callable[[str], str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> Workload:
+    """As :func:`load_workload`, of an object that was read already."""
     merged = {**document, **{key: value for key, value in (overrides or {}).items() if value is not None}}
 
     image = merged.get("image") or merged.get("image_reference")

@@ -1,0 +1,359 @@
+"""A realtime workload file, with the flags that win over it, as what is sent and what it is measured against.
+
+Two forms of file: our TOML, strict about its keys; and the published benchmark's JSON as it is, which says what a
+session asks for and leaves how it is watched to the flags.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from vision_bench.bench.realtime.plan import (
+    CameraEvent,
+    Patience,
+    SessionPlan,
+    plan_interactions,
+    start_message,
+    too_late,
+)
+from vision_bench.bench.realtime.summary import Basis
+from vision_bench.bench.realtime.workload import (
+    CAMERA_PATTERNS,
+    DEFAULT_MODEL,
+    DEFAULT_WARMUP_CHUNKS,
+    Workload,
+    workload_from,
+)
+from vision_bench.bench.workload import Common, WorkloadFile, require
+from vision_bench.errors import InvalidRequest
+from vision_bench.wire.realtime.start import MAX_START_CHARACTERS
+
+Json = dict[str, Any]
+
+ROLLOUT_KEYS = (
+    "prompt",
+    "negative_prompt",
+    "image",
+    "image_reference",
+    "camera_action_script",
+    "num_chunks",
+    "camera_pattern",
+    "width",
+    "height",
+    "fps",
+    "seed",
+    "flow_shift",
+    "prompt_updates",
+    "extra_params",
+)
+"""Keys of the published file; they mean the same in ours."""
+PICTURES = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png", b"RIFF": "image/webp"}
+
+
+class CameraEventKeys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One live camera command of the file."""
+
+    after_chunk: int
+    mode: Literal["velocity", "target"] = "velocity"
+    translation: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    rotation: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 1.0)
+    transition_chunks: int | None = None
+
+    def event(self) -> CameraEvent:
+        """As it will be sent."""
+        return CameraEvent(self.after_chunk, self.mode, self.translation, self.rotation, self.transition_chunks)
+
+
+class RealtimeWorkload(Common, frozen=True, kw_only=True):
+    """A realtime workload, as its file says it (docs/workloads.md).
+
+    Attributes:
+        target_fps: the rate at which somebody watches; None: that of the file.
+        buffer_chunks: chunks that must be there before playback starts.
+        warmup_chunks: chunks that the steady numbers leave out.
+        slo_ms: deadline of a steady chunk; None: its playing time.
+        camera_events: live commands; with them no camera script is sent.
+        stop_after_chunk: ``session.stop`` is sent once this chunk is there.
+        drop_after_chunk, drop_sessions: these sessions of a step leave without a word once this chunk is there.
+        server_slots: sessions that the server generates at a time.
+        server_was_fresh: the first session of the run is the server's first.
+    """
+
+    model: str = DEFAULT_MODEL
+    prompt: str | None = None
+    negative_prompt: str | None = None
+    image: str | None = None
+    image_reference: str | None = None
+    camera_action_script: list[list[list[str]]] | None = None
+    num_chunks: int | None = None
+    camera_pattern: str | None = None
+    width: int | None = None
+    height: int | None = None
+    fps: float | None = None
+    seed: int | None = None
+    flow_shift: float | None = None
+    prompt_updates: list[dict[str, Any]] = []  # noqa: RUF012 - msgspec copies it
+    extra_params: dict[str, Any] = {}  # noqa: RUF012
+    target_fps: float | None = None
+    buffer_chunks: int = 1
+    warmup_chunks: int = DEFAULT_WARMUP_CHUNKS
+    slo_ms: float | None = None
+    camera_events: list[CameraEventKeys] = []  # noqa: RUF012
+    stop_after_chunk: int | None = None
+    drop_after_chunk: int | None = None
+    drop_sessions: list[int] = []  # noqa: RUF012
+    first_chunk_timeout_seconds: float = Patience().first_chunk_seconds
+    chunk_timeout_seconds: float = Patience().chunk_seconds
+    ping_seconds: float = Patience().ping_seconds
+    server_slots: int = 1
+    server_was_fresh: bool = False
+
+    def __post_init__(self) -> None:
+        Common.__post_init__(self)
+        require(self.kind == "realtime", f"kind is {self.kind!r}, not 'realtime'")
+        require(self.target_fps is None or self.target_fps > 0, "target_fps must be above 0")
+        require(self.buffer_chunks >= 1, "buffer_chunks must be 1 or more")
+        require(self.warmup_chunks >= 0, "warmup_chunks must be 0 or more")
+        require(self.slo_ms is None or self.slo_ms > 0, "slo_ms must be above 0")
+        require(self.server_slots >= 1, "server_slots must be 1 or more")
+        require(
+            min(self.first_chunk_timeout_seconds, self.chunk_timeout_seconds, self.ping_seconds) > 0,
+            "first_chunk_timeout_seconds, chunk_timeout_seconds and ping_seconds must be above 0",
+        )
+        require(
+            (self.drop_after_chunk is None) == (not self.drop_sessions),
+            "drop_after_chunk and drop_sessions belong together: which sessions leave, and when",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RealtimeFlags:
+    """What the command line says. None is not given; 0 and empty text are given, and win over the file."""
+
+    num_chunks: int | None = None
+    camera_pattern: str | None = None
+    width: int | None = None
+    height: int | None = None
+    fps: float | None = None
+    seed: int | None = None
+    flow_shift: float | None = None
+    prompt: str | None = None
+    image: str | None = None
+    model: str | None = None
+    target_fps: float | None = None
+    buffer_chunks: int | None = None
+    warmup_chunks: int | None = None
+    slo_ms: float | None = None
+
+    def given(self, *names: str) -> Json:
+        """Those of ``names`` that were given; of all names without any."""
+        chosen = names or tuple(field.name for field in fields(self))
+        return {name: value for name in chosen if (value := getattr(self, name)) is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A workload ready to be sent.
+
+    Attributes:
+        values: every key with the value in force, flags applied; the picture is named, not repeated.
+        files: name to SHA-256 of what the workload names.
+        warnings: what a reader should know before the run.
+    """
+
+    workload: Workload
+    plan: SessionPlan
+    basis: Basis
+    model: str
+    values: Json
+    files: dict[str, str]
+    fingerprint: str
+    warnings: tuple[str, ...]
+
+
+def prepare(file: WorkloadFile, flags: RealtimeFlags) -> Prepared:
+    """Check a workload file, the flags and the picture that they name, and make the messages.
+
+    Raises:
+        InvalidRequest: something is wrong; the message names file or flag, and the remedy.
+    """
+    is_published = file.path.suffix == ".json"
+    keys, unknown = _published_keys(file) if is_published else (file.checked(RealtimeWorkload), [])
+    document = dict(file.values) if is_published else _document(keys)
+    files: dict[str, str] = {}
+    picture = _Picture(None if flags.image is not None else file.path.parent, files)
+    try:
+        workload = workload_from(
+            _with_flags_winning(document, flags), image_resolver=picture.resolve, overrides=flags.given(*ROLLOUT_FLAGS)
+        )
+        events = [event.event() for event in keys.camera_events]
+        interactions = plan_interactions(workload, events)
+    except KeyError as problem:
+        raise InvalidRequest(
+            f"{file.path}: a prompt update has no {problem}; it needs after_chunk and prompt"
+        ) from None
+    except ValueError as problem:
+        raise InvalidRequest(f"{file.path}: {problem}") from problem
+    model = keys.model if flags.model is None else flags.model
+    start = start_message(workload, model=model, has_live_camera=bool(events))
+    basis = _basis(keys, flags, workload)
+    plan = _plan(keys, start, workload, interactions)
+    values = msgspec.to_builtins(keys) | document | flags.given() | {"fps": workload.fps, "name": keys.name}
+    sent = [_without_picture(start), interactions, asdict(plan) | {"start": None, "drop_sessions": keys.drop_sessions}]
+    return Prepared(
+        workload=workload,
+        plan=plan,
+        basis=basis,
+        model=model,
+        values=values | workload.describe() | {"picture": picture.name},
+        files=files,
+        fingerprint=_hash([sent, files]),
+        warnings=(*_ignored(unknown), *_warnings(workload, interactions, plan)),
+    )
+
+
+ROLLOUT_FLAGS = ("num_chunks", "camera_pattern", "width", "height", "fps", "seed", "flow_shift", "prompt", "image")
+
+
+def _published_keys(file: WorkloadFile) -> tuple[RealtimeWorkload, list[str]]:
+    """The published file says nothing of how a session is watched: our defaults; and the keys that nobody reads."""
+    unknown = [key for key in file.values if key not in (*ROLLOUT_KEYS, "name", "kind")]
+    return RealtimeWorkload(name=str(file.values["name"]), kind="realtime"), unknown
+
+
+def _document(keys: RealtimeWorkload) -> Json:
+    return {key: value for key in ROLLOUT_KEYS if (value := getattr(keys, key)) not in (None, [], {})}
+
+
+def _with_flags_winning(document: Json, flags: RealtimeFlags) -> Json:
+    """Without the keys that would win over a flag that was given."""
+    document = dict(document)
+    if flags.image is not None:
+        document.pop("image_reference", None)
+    script = document.get("camera_action_script")
+    if script is not None and (flags.num_chunks is not None or flags.camera_pattern is not None):
+        del document["camera_action_script"]
+        document["num_chunks"] = len(script)
+    if flags.camera_pattern is not None and flags.camera_pattern not in CAMERA_PATTERNS:
+        raise InvalidRequest(f"--camera-pattern {flags.camera_pattern}: choose one of {', '.join(CAMERA_PATTERNS)}")
+    return document
+
+
+def _basis(keys: RealtimeWorkload, flags: RealtimeFlags, workload: Workload) -> Basis:
+    def chosen(name: str) -> Any:
+        flag = getattr(flags, name)
+        return getattr(keys, name) if flag is None else flag
+
+    fps = chosen("target_fps")
+    basis = Basis(
+        fps=float(workload.fps if fps is None else fps),
+        width=workload.width,
+        height=workload.height,
+        buffer_chunks=chosen("buffer_chunks"),
+        warmup_chunks=chosen("warmup_chunks"),
+        slo_ms=chosen("slo_ms"),
+        server_slots=keys.server_slots,
+        server_was_fresh=keys.server_was_fresh,
+    )
+    if not (basis.fps > 0 and math.isfinite(basis.fps)):
+        raise InvalidRequest(f"the target fps is {basis.fps:g}; somebody watches at a rate above 0")
+    if not 1 <= basis.buffer_chunks <= workload.num_chunks:
+        raise InvalidRequest(
+            f"buffer chunks are {basis.buffer_chunks}; playback starts with 1 to {workload.num_chunks} (all) of them"
+        )
+    if basis.warmup_chunks < 0 or (basis.slo_ms is not None and not basis.slo_ms > 0):
+        raise InvalidRequest("warm-up chunks must be 0 or more, and a deadline above 0 ms")
+    return basis
+
+
+def _plan(
+    keys: RealtimeWorkload, start: Json, workload: Workload, interactions: Mapping[int, list[str]]
+) -> SessionPlan:
+    text = json.dumps(start, ensure_ascii=False, separators=(",", ":"))
+    if len(text) > MAX_START_CHARACTERS:
+        raise InvalidRequest(
+            f"session.start has {len(text)} characters with its picture; a server takes {MAX_START_CHARACTERS}: "
+            "give a smaller picture, or its http(s) address"
+        )
+    return SessionPlan(
+        start=text,
+        num_chunks=workload.num_chunks,
+        interactions=interactions,
+        patience=Patience(keys.first_chunk_timeout_seconds, keys.chunk_timeout_seconds, keys.ping_seconds),
+        stop_after_chunk=keys.stop_after_chunk,
+        drop_after_chunk=keys.drop_after_chunk,
+        drop_sessions=frozenset(keys.drop_sessions),
+    )
+
+
+class _Picture:
+    """Turns what a workload calls its picture into a URL, and remembers what it was.
+
+    Args:
+        folder: of the file that names it, looked at before the working directory; None for a flag.
+    """
+
+    def __init__(self, folder: Path | None, files: dict[str, str]) -> None:
+        self._folder = folder
+        self._files = files
+        self.name: str | None = None
+
+    def resolve(self, image: str) -> str:
+        """An ``http(s)`` or ``data:`` URL as it is; a file as a ``data:`` URL."""
+        if image.startswith(("http://", "https://")):
+            self.name = image
+            return image
+        if image.startswith("data:"):
+            self.name = f"data: URL, sha256 {hashlib.sha256(image.encode()).hexdigest()[:16]}"
+            self._files["picture"] = hashlib.sha256(image.encode()).hexdigest()
+            return image
+        path = Path(image).expanduser()
+        found = path if self._folder is None or not (self._folder / path).is_file() else self._folder / path
+        try:
+            data = found.read_bytes()
+        except OSError as problem:
+            raise InvalidRequest(
+                f"picture {image!r} cannot be read ({problem.strerror or problem}); give a JPEG, PNG or WebP file, or "
+                "an http(s) or data: URL"
+            ) from problem
+        media_type = next((name for start, name in PICTURES.items() if data.startswith(start)), None)
+        if media_type is None:
+            raise InvalidRequest(f"picture {image!r} is neither JPEG, PNG nor WebP")
+        self.name = path.name
+        self._files["picture"] = hashlib.sha256(data).hexdigest()
+        return f"data:{media_type};base64,{base64.b64encode(data).decode('ascii')}"
+
+
+def _without_picture(start: Json) -> Json:
+    return {key: value for key, value in start.items() if key != "image_reference"}
+
+
+def _hash(content: Any) -> str:
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=sorted)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _ignored(unknown: list[str]) -> list[str]:
+    return [f"keys that nobody reads: {', '.join(unknown)}"] if unknown else []
+
+
+def _warnings(workload: Workload, interactions: Mapping[int, list[str]], plan: SessionPlan) -> list[str]:
+    found = []
+    late = too_late(interactions, workload.num_chunks)
+    if late:
+        found.append(
+            f"what is sent after chunk {', '.join(map(str, late))} can start no more in {workload.num_chunks} chunks, "
+            "and may end the session with an error"
+        )
+    if workload.num_chunks <= DEFAULT_WARMUP_CHUNKS + 1 and plan.stop_after_chunk is None:
+        found.append(f"{workload.num_chunks} chunks have no steady interval; 8 are the fewest that have one")
+    return found
