@@ -82,7 +82,7 @@ def _write_black(clip: Path, target: str, encoder: Encoder) -> None:
         out.codec_context.flags |= Flags.frame_duration
         out.bit_rate, out.options = BLACKOUT_BITRATE, dict(encoder.options)
         copies = {stream.index: sink.add_stream_from_template(stream) for stream in container.streams.audio}
-        black = _black_frame(picture.width, picture.height)
+        black = black_frame(picture.width, picture.height)
         # Asked for no stream at all, demux would give every stream.
         for packet in container.demux(*container.streams.audio) if copies else ():
             if packet.size:
@@ -94,7 +94,8 @@ def _write_black(clip: Path, target: str, encoder: Encoder) -> None:
         sink.mux(out.encode(None))
 
 
-def _black_frame(width: int, height: int) -> av.VideoFrame:
+def black_frame(width: int, height: int) -> av.VideoFrame:
+    """A yuv420p frame of nothing but black."""
     frame = av.VideoFrame(width, height, "yuv420p")
     for plane, value in zip(frame.planes, (_BLACK_LUMA, _BLACK_CHROMA, _BLACK_CHROMA), strict=True):
         plane.update(bytes([value]) * plane.buffer_size)

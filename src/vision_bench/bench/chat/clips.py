@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from vision_bench.bench.chat.forms import Form
 from vision_bench.errors import InvalidRequest
 from vision_bench.wire import chat
 
@@ -15,6 +16,7 @@ from vision_bench.wire import chat
 
 Json = dict[str, Any]
 Media = Literal["none", "video", "frames", "image"]
+PLAIN = Form()
 
 AUDIO_RATE = 16_000  # samples a second: what speech encoders resample to anyway
 _ENDINGS = {"video": (".mp4",), "frames": (".mp4",), "image": (".jpg", ".jpeg", ".png")}
@@ -25,7 +27,8 @@ class Clip:
     """One media file, or none for a text.
 
     Attributes:
-        data: the file's bytes; indices: of the frames that are sent, for ``frames``.
+        data: what is sent of the file, in its form; for ``frames`` the file's bytes: each frame is formed by itself.
+        indices: of the frames that are sent, for ``frames``.
         sends_audio: its sound is asked for, and there is some.
     """
 
@@ -36,11 +39,18 @@ class Clip:
     media_type: str = ""
     indices: tuple[int, ...] = ()
     sends_audio: bool = False
+    form: Form = PLAIN
 
     def select(self) -> Any:
         """What is to be encoded, read from the file anew: its bytes, or frames and sound."""
         data = b"" if self.path is None else self.path.read_bytes()
-        return self._frames(data) if self.media == "frames" else data
+        return self._frames(data) if self.media == "frames" else self.formed(data)
+
+    def formed(self, data: bytes) -> bytes:
+        """A film's or picture's bytes as they are sent."""
+        if self.media == "video":
+            return self.form.film(data, self.name)
+        return self.form.picture(data, self.media_type) if self.media == "image" else data
 
     def parts(self, selected: Any = None, *, uri: str | None = None) -> list[Json]:
         """Content parts of what ``select`` gave, by default of the bytes that are here already.
@@ -61,7 +71,7 @@ class Clip:
         from vision_bench.media.frames import decode_frames  # noqa: PLC0415
 
         sound = decode_audio(data, rate=AUDIO_RATE) if self.sends_audio else None
-        return decode_frames(data, indices=self.indices).frames, sound
+        return self.form.frames(decode_frames(data, indices=self.indices).frames), self.form.sound(sound, AUDIO_RATE)
 
     def _frame_parts(self, selected: Any) -> list[Json]:
         from vision_bench.media.encode import jpeg, wav  # noqa: PLC0415
@@ -81,11 +91,14 @@ class ClipFiles:
     sha256: dict[str, str] = field(default_factory=dict)
 
 
-def find_clips(folder: Path, media: Media, *, fps: float | None, num_frames: int | None, use_audio: bool) -> ClipFiles:
+def find_clips(
+    folder: Path, media: Media, *, fps: float | None, num_frames: int | None, use_audio: bool, form: Form = PLAIN
+) -> ClipFiles:
     """Every clip or picture under ``folder`` (or the one file that it is), by name.
 
     Args:
         fps, num_frames: which frames are sent, for ``frames``; one of them is given.
+        form: what is done to each before it is sent.
 
     Raises:
         InvalidRequest: there is none, or a picture of another format.
@@ -103,25 +116,38 @@ def find_clips(folder: Path, media: Media, *, fps: float | None, num_frames: int
     for path in kept:
         data = path.read_bytes()
         made.sha256[path.name] = hashlib.sha256(data).hexdigest()
-        made.clips.append(
+        clip = (
             _picture(path, data)
             if media == "image"
-            else _film(path, data, media, fps=fps, num_frames=num_frames, use_audio=use_audio)
+            else _film(path, data, media, fps=fps, num_frames=num_frames, use_audio=use_audio, seconds=form.seconds)
         )
+        formed = replace(clip, form=form)
+        made.clips.append(replace(formed, data=formed.formed(data)))
     return made
 
 
-def _film(path: Path, data: bytes, media: Media, *, fps: float | None, num_frames: int | None, use_audio: bool) -> Clip:
+def _film(
+    path: Path,
+    data: bytes,
+    media: Media,
+    *,
+    fps: float | None,
+    num_frames: int | None,
+    use_audio: bool,
+    seconds: float | None,
+) -> Clip:
     from vision_bench.media.probe import probe, require_picture  # noqa: PLC0415
     from vision_bench.media.sampling import indices_at_fps, indices_of_count  # noqa: PLC0415
 
     info = probe(data, name=path.name)
     picture = require_picture(info)
+    rate = picture.frames / picture.duration_seconds
+    frames = picture.frames if seconds is None else max(1, min(picture.frames, round(seconds * rate)))
     indices: list[int] = []
     if media == "frames" and num_frames is not None:
-        indices = indices_of_count(picture.frames, num_frames)
+        indices = indices_of_count(frames, num_frames)
     elif media == "frames" and fps is not None:
-        indices = indices_at_fps(picture.frames, picture.frames / picture.duration_seconds, fps)
+        indices = indices_at_fps(frames, rate, fps)
     return Clip(path.name, media, path, data, "video/mp4", tuple(indices), use_audio and info.has_audio)
 
 

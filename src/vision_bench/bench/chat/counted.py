@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 
+from vision_bench.bench.accuracy import AccuracyTally
 from vision_bench.bench.chat import formulas
 from vision_bench.bench.chat.numbers import CLIENT, NUMBER_OF, SCHEDULED, SERVICE, StepContext
 from vision_bench.bench.chat.record import ChatRecord
@@ -25,12 +26,13 @@ class Counted:
 
     Attributes:
         details: outcome and detail of what failed.
-        good: answered, not invalid and within every limit.
+        good: answered, not invalid, right where there are labels, and within every limit.
         checked, valid: answers held against a schema, and those that keep to it.
         off_length: answers that are not as long as every answer was asked to be.
         cached_told, cached_requests, cached_tokens: answers that tell cached tokens, that had some, and how many.
         token_ends: when an answer ended, and its tokens.
         spans: every request in the system, from its due time.
+        accuracy: labelled answers, those that never came among them.
     """
 
     context: StepContext
@@ -52,6 +54,7 @@ class Counted:
     cached_tokens: int = 0
     token_ends: list[tuple[int, int]] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
+    accuracy: AccuracyTally = field(default_factory=AccuracyTally)
 
     def add(self, record: ChatRecord) -> None:
         """Take one record in."""
@@ -70,8 +73,17 @@ class Counted:
             self.samples.put(name, number(record))
         for name, number in SCHEDULED.items():
             self._put_scheduled(name, number(record), record)
+        is_correct = self._score(record)
         if outcome == OK:
             self._add_good(record)
+            self.good += is_correct and is_good(record, self.context.slo)
+
+    def _score(self, record: ChatRecord) -> bool:
+        """Take its labelled answers in; whether all of them are right, where there are any."""
+        scored = [] if self.context.scoring is None else list(self.context.scoring.of_record(record))
+        for one in scored:
+            self.accuracy.add(one.item, one.marks)
+        return all(one.is_correct for one in scored)
 
     def _add_good(self, record: ChatRecord) -> None:
         for name, number in SERVICE.items():
@@ -83,7 +95,6 @@ class Counted:
         for stage in STAGES:
             if stage.of is not None:
                 self.samples.put(f"stage/{stage.name}", stage.of(record))
-        self.good += is_good(record, self.context.slo)
         self.finish_reasons[record.finish_reason or "not told"] += 1
         self.checked += record.is_valid is not None
         self.valid += record.is_valid is True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -22,6 +22,9 @@ from vision_bench.bench.kind import Kind, Link, Loaded, LoadOptions
 from vision_bench.bench.rundir import StepLog
 from vision_bench.bench.workload import WorkloadFile
 from vision_bench.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from vision_bench.bench.chat.scoring import Scoring
 
 Json = dict[str, Any]
 
@@ -51,6 +54,8 @@ def _load(file: WorkloadFile, options: LoadOptions) -> Loaded:
         "batch_size": batch_size,
         "streams": workload.stream and not is_batch,
         "slo": options.slo,
+        "items": list(prepared.items),
+        "labels": prepared.labels,
     }
     labels = {
         "model": workload.model,
@@ -82,7 +87,11 @@ def _link(  # noqa: PLR0917 - what is joined here has nothing in common
     )
 
     async def check() -> Json:
-        return {"models": (await target.check(prepared.workload.model)).models}
+        workload = prepared.workload
+        told: Json = {"models": (await target.check(workload.model)).models}
+        if workload.system is not None:
+            told["system_tokens"] = await target.count_system(workload.model, workload.system)
+        return told
 
     return Link(check, prepared.bodies.ready, target.observe, told_between, target.send)
 
@@ -109,8 +118,19 @@ def _tally(manifest: Mapping[str, Any], step: StepLog, last_ns: int) -> Tally:
         fixed_tokens=budget if is_fixed else None,
         slo=read_slo(facts["slo"]) if facts["slo"] else (),
         server=step.server or {},
+        system_tokens=manifest.get("server", {}).get("system_tokens"),
+        scoring=_scoring(facts),
     )
     return Tally(context)
+
+
+def _scoring(facts: Mapping[str, Any]) -> Scoring | None:
+    """How answers are scored; None for a workload without labels, which then pays for no scorer."""
+    if facts.get("labels") is None:
+        return None
+    from vision_bench.bench.chat.scoring import Scoring  # noqa: PLC0415
+
+    return Scoring.of_manifest(facts)
 
 
 def _headline(record: ChatRecord) -> dict[str, float | None]:

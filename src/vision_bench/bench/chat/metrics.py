@@ -83,6 +83,7 @@ class Tally:
         interval = wilson_interval(self._counted.good, due)
         return {
             "prompt_tokens": self._samples.column("prompt_tokens"),
+            "system_tokens": context.system_tokens,
             "completion_tokens": self._samples.column("completion_tokens"),
             "media_tokens": self._samples.group("media/"),
             "output_tokens_per_second": self._tokens_per_second(flow),
@@ -96,6 +97,7 @@ class Tally:
                 "interval": None if interval is None else [_rounded(interval.low), _rounded(interval.high)],
             },
             "valid": {"checked": self._counted.checked, "valid": self._counted.valid},
+            "accuracy": self._counted.accuracy.summary(),
             "finish_reasons": dict(sorted(self._counted.finish_reasons.items())),
             "repeats": self._counted.repeats,
             "cache": {

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
+from vision_bench.bench.accuracy import Mark
 from vision_bench.bench.chat import formulas
 from vision_bench.bench.chat.record import ChatRecord
 from vision_bench.bench.chat.slo import Limit
@@ -46,6 +47,25 @@ CLIENT: dict[str, Number] = {
 NUMBER_OF: dict[str, Number] = SERVICE | SCHEDULED | CLIENT
 
 
+class ScoredAnswer(Protocol):
+    """One labelled answer of a record."""
+
+    @property
+    def item(self) -> str: ...
+
+    @property
+    def marks(self) -> Sequence[Mark]: ...
+
+    @property
+    def is_correct(self) -> bool: ...
+
+
+class Scores(Protocol):
+    """Gives the labelled answers of a record (``chat.scoring``)."""
+
+    def of_record(self, record: ChatRecord, /) -> Iterable[ScoredAnswer]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class StepContext:
     """What a step was meant to be, and what the driver knows of it.
@@ -55,6 +75,8 @@ class StepContext:
         is_cold: the workload says that caches are cold.
         fixed_tokens: every answer was asked to be this long.
         server: what the server counted in the step, as ``stages.told_between`` has it; empty where it does not tell.
+        system_tokens: of the system prompt, in every prompt's count; None where there is none, or nobody tells.
+        scoring: holds answers against labels; None without labels.
     """
 
     start_ns: int
@@ -70,3 +92,5 @@ class StepContext:
     fixed_tokens: int | None = None
     slo: Sequence[Limit] = ()
     server: Mapping[str, Json] = field(default_factory=dict)
+    system_tokens: int | None = None
+    scoring: Scores | None = None

@@ -18,7 +18,7 @@ from vision_bench.bench.chat.record import ChatRecord
 from vision_bench.bench.clock import Clock
 from vision_bench.bench.record import OK
 from vision_bench.errors import ConnectFailed, InvalidRequest, UnknownName, UpstreamTimeout, reason
-from vision_bench.wire.chat import chat_body, error_message, user_message
+from vision_bench.wire.chat import chat_body, error_message, read_reply, user_message
 from vision_bench.wire.models import read_models
 from vision_bench.wire.prometheus import Page, read_page
 from vision_bench.wire.shapes import MAX_DEPTH, parse_json
@@ -158,6 +158,25 @@ class ChatTarget:
                 listed = ", ".join(models[:10]) or "none"
                 raise UnknownName(f"{self._address.url} does not serve the model {model!r}; it lists {listed}")
         return ServerFacts(models)
+
+    async def count_system(self, model: str, system: str) -> int | None:
+        """Prompt tokens that the system prompt takes: of a short question with it, less those without it.
+
+        None where the server tells no counts, or the wire takes batches alone.
+        """
+        if self._address.wire == "batch":
+            return None
+        counts = []
+        for before in ([], [{"role": "system", "content": system}]):
+            body = encode_json(chat_body(model=model, messages=[*before, user_message("Hi")], max_tokens=1))
+            status, answer = await self._ask("POST", self._address.path, body)
+            try:
+                usage = read_reply(parse_json(answer)).usage if status == 200 else None
+            except ValueError:
+                usage = None
+            counts.append((usage or {}).get("prompt_tokens"))
+        without, having = counts
+        return having - without if isinstance(having, int) and isinstance(without, int) else None
 
     async def observe(self) -> Page | None:
         """The server's metrics as they are now; None where it has none."""

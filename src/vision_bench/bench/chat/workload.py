@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from vision_bench.bench.chat import bodies
 from vision_bench.bench.chat.clips import Clip, Media, data_uri, find_clips, vary
+from vision_bench.bench.chat.forms import Control, Form
 from vision_bench.bench.workload import Common, WorkloadFile, fingerprint, require
 from vision_bench.errors import InvalidRequest
 from vision_bench.wire import chat
@@ -20,6 +21,7 @@ from vision_bench.wire.shapes import parse_json
 Json = dict[str, Any]
 
 MAX_SCHEMA_BYTES = 1024 * 1024
+MIN_LINES = 16
 
 
 class ChatWorkload(Common, frozen=True, kw_only=True):
@@ -38,6 +40,9 @@ class ChatWorkload(Common, frozen=True, kw_only=True):
         threads: this many stable ``thread_id`` values, used in turn; 0 sends none.
         state: whether caches are meant to be warm or cold; a cold run that meets cached tokens is not called stable.
         schema: a JSON schema file that answers are held to.
+        height, seconds: media are sent with at most so many lines, and films only their beginning.
+        control: the same media with black pictures, or with silence for sound.
+        labels: a file of what is true of each clip; facts: which of its facts count, by name, ``*`` and ``!``.
         extra: further keys of the body, as they go on the wire.
     """
 
@@ -51,6 +56,9 @@ class ChatWorkload(Common, frozen=True, kw_only=True):
     fps: float | None = None
     num_frames: int | None = None
     max_pixels: int | None = None
+    height: int | None = None
+    seconds: float | None = None
+    control: Control | None = None
     use_audio: bool = False
     temperature: float | None = None
     top_p: float | None = None
@@ -62,6 +70,8 @@ class ChatWorkload(Common, frozen=True, kw_only=True):
     threads: int = 0
     state: Literal["warm", "cold"] | None = None
     schema: str | None = None
+    labels: str | None = None
+    facts: list[str] | None = None
     extra: dict[str, Any] = {}  # noqa: RUF012 - msgspec copies it
 
     def __post_init__(self) -> None:
@@ -77,9 +87,15 @@ class ChatWorkload(Common, frozen=True, kw_only=True):
         require(self.fps is None or self.fps > 0, "fps must be above 0")
         require(self.num_frames is None or self.num_frames >= 1, "num_frames must be 1 or more")
         require(self.max_pixels is None or self.max_pixels >= 1, "max_pixels must be 1 or more")
+        require(self.height is None or self.height >= MIN_LINES, f"height must be {MIN_LINES} lines or more")
+        require(self.seconds is None or self.seconds > 0, "seconds must be above 0")
+        require(self.media != "none" or self.form.is_plain, "height, seconds and control belong to media")
+        require(self.control != "muted" or self.use_audio, 'control = "muted" is of sound; set use_audio = true')
+        require(self.facts is None or self.labels is not None, "facts are chosen out of labels; name the file")
         require(self.threads >= 0, "threads must be 0 or more")
-        of_films = any((self.fps, self.num_frames, self.use_audio))
-        require(self.media in ("video", "frames") or not of_films, "fps, num_frames and use_audio belong to films")
+        of_films = any((self.fps, self.num_frames, self.use_audio, self.seconds))
+        is_film = self.media in ("video", "frames")
+        require(is_film or not of_films, "fps, num_frames, seconds and use_audio belong to films")
         is_frames = self.media == "frames"
         require(not is_frames or bool(self.fps or self.num_frames), 'media = "frames": say fps or num_frames')
         is_unique = self.cache == "unique"
@@ -90,13 +106,20 @@ class ChatWorkload(Common, frozen=True, kw_only=True):
         require("stream" not in self.extra, "stream is a key of its own; take it out of extra")
 
     @property
+    def form(self) -> Form:
+        """What is done to media before they are sent."""
+        return Form(self.height, self.seconds, self.control)
+
+    @property
     def media_shape(self) -> str:
         """The media in a few words, for a reader of a percentile."""
-        if self.media in ("none", "image"):
-            return self.media if self.max_pixels is None else f"{self.media}, {self.max_pixels} pixels at most"
-        rate = f"{self.fps:g} fps" if self.fps else f"{self.num_frames} frames" if self.num_frames else "server's fps"
-        pixels = f", {self.max_pixels} pixels at most" if self.max_pixels else ""
-        return f"{self.media}, {rate}{pixels}{', with sound' if self.use_audio else ''}"
+        words: list[str] = [self.media]
+        if self.media in ("video", "frames"):
+            frames = f"{self.num_frames} frames" if self.num_frames else "server's fps"
+            words.append(f"{self.fps:g} fps" if self.fps else frames)
+        words += [self.form.words()] if self.form.words() else []
+        words += [f"{self.max_pixels} pixels at most"] if self.max_pixels else []
+        return ", ".join([*words, *(["with sound"] if self.use_audio else [])])
 
 
 def _clips_hint(media: str) -> str:
@@ -112,6 +135,8 @@ class Prepared:
         files: name to SHA-256 of those.
         schema: what answers are held to, or None.
         body_sha256: of each body in turn, with its slots empty.
+        items: the names of what is sent, in turn.
+        labels: what the manifest keeps of the label file; None without one.
     """
 
     workload: ChatWorkload
@@ -120,6 +145,8 @@ class Prepared:
     files: dict[str, str]
     schema: Json | None
     body_sha256: tuple[str, ...]
+    items: tuple[str, ...]
+    labels: Json | None
 
 
 def prepare(file: WorkloadFile, *, can_stream: bool, salt: str, batch_size: int | None = None) -> Prepared:
@@ -143,9 +170,12 @@ def prepare(file: WorkloadFile, *, can_stream: bool, salt: str, batch_size: int 
             fps=workload.fps,
             num_frames=workload.num_frames,
             use_audio=workload.use_audio,
+            form=workload.form,
         )
         clips = found.clips
         files |= found.sha256
+    items = tuple(clip.name for clip in clips)
+    labels = None if workload.labels is None else _read_labels(file.resolve(workload.labels), workload, items, files)
     templates = [_template(workload, clip, schema, can_stream=can_stream) for clip in clips]
     varies = workload.cache == "unique" and workload.media == "video"
     made = bodies.Bodies(
@@ -156,7 +186,7 @@ def prepare(file: WorkloadFile, *, can_stream: bool, salt: str, batch_size: int 
         vary=vary if varies else None,
     )
     hashes = tuple(template.digest.hex()[:16] for template in templates)
-    return Prepared(workload, made, fingerprint(workload, files), files, schema, hashes)
+    return Prepared(workload, made, fingerprint(workload, files), files, schema, hashes, items, labels)
 
 
 def _template(workload: ChatWorkload, clip: Clip, schema: Json | None, *, can_stream: bool) -> bodies.Template:
@@ -221,6 +251,15 @@ def validity(schema: Json) -> Callable[[str], bool]:
             return False
 
     return is_valid
+
+
+def _read_labels(path: Path, workload: ChatWorkload, items: tuple[str, ...], files: dict[str, str]) -> Json:
+    from vision_bench.answers.labels import read_labels  # noqa: PLC0415 - needed by few workloads, and not cheap
+
+    labels = read_labels(path, select=workload.facts)
+    facts = labels.of_items(items)
+    files[labels.name] = labels.sha256
+    return {"name": labels.name, "facts": {item: [fact.as_json() for fact in of] for item, of in facts.items()}}
 
 
 def _read_schema(path: Path, files: dict[str, str]) -> Json:
