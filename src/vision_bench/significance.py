@@ -220,4 +220,4 @@ def mcnemar(only_a: int, only_b: int) -> float:
         only_a, only_b: pairs that only one arm got right.
     """
     count, fewer = only_a + only_b, min(only_a, only_b)
-    return min(1.0, 2 * sum(math.comb(count, k) for k in range(fewer + 1)) / 2**count)
+    return min(1.0, 2 * sum(math.comb(count, k) for k in range(fewer + 1)) / (1 << count))
