@@ -1,61 +1,119 @@
-"""``vision-bench engine``: run an embedded engine that speaks vLLM's wire."""
+"""``vision-bench engine``: run an embedded engine that speaks vLLM's wire, or vLLM-Omni's for generated video."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from vision_bench.engine.chat.model import ChatModel
+    from vision_bench.engine.realtime.settings import RealtimeSettings
+    from vision_bench.engine.realtime.timing import Fault
 
 F = TypeVar("F", bound=Callable[..., Any])
 AT_LEAST_0 = click.FloatRange(min=0)
 AT_LEAST_1 = click.IntRange(min=1)
 
-VLLM_OPTIONS = (
-    click.option("--served-model-name", "names", multiple=True, default=["qwen"], help="Name served; may be repeated."),
-    click.option("--max-model-len", type=click.IntRange(min=2), default=16384, help="Context length, tokens."),
-    click.option("--max-num-seqs", type=AT_LEAST_1, default=8, help="Requests that run at once."),
-    click.option("--max-num-queued-reqs", type=click.IntRange(min=0), help="Requests that may wait; more get 503."),
-    click.option("--api-key", envvar="VLLM_API_KEY", show_envvar=True, help="Key that /v1 routes ask for."),
-    click.option("--limit-mm-per-prompt", default="{}", metavar="JSON", help='Most media a request: {"video": 2}.'),
+
+class ChatOption(click.Option):
+    """Has an effect with --model alone."""
+
+
+class RealtimeOption(click.Option):
+    """Has an effect with --realtime alone."""
+
+
+chat_option = partial(click.option, cls=ChatOption)
+realtime_option = partial(click.option, cls=RealtimeOption)
+
+SHARED_OPTIONS = (
     click.option(
+        "--served-model-name",
+        "names",
+        multiple=True,
+        help="Name served; may be repeated. Without it qwen, and lingbot-world with --realtime.",
+    ),
+    click.option("--api-key", envvar="VLLM_API_KEY", show_envvar=True, help="Key that /v1 routes ask for."),
+    click.option("--jitter", type=AT_LEAST_0, default=0.0, help="declared, realtime: spread of times, as a share."),
+    click.option("--seed", type=int, default=0, help="declared, realtime: of jitter and failures."),
+)
+
+VLLM_OPTIONS = (
+    chat_option("--max-model-len", type=click.IntRange(min=2), default=16384, help="Context length, tokens."),
+    chat_option("--max-num-seqs", type=AT_LEAST_1, default=8, help="Requests that run at once."),
+    chat_option("--max-num-queued-reqs", type=click.IntRange(min=0), help="Requests that may wait; more get 503."),
+    chat_option("--limit-mm-per-prompt", default="{}", metavar="JSON", help='Most media a request: {"video": 2}.'),
+    chat_option(
         "--trust-request-mm-kwargs/--no-trust-request-mm-kwargs",
         default=True,
         help="Take mm_processor_kwargs and media_io_kwargs in requests. Off in a vLLM that is not told otherwise.",
     ),
-    click.option("--enable-per-request-metrics", is_flag=True, help="Add `metrics` to answers."),
-    click.option(
+    chat_option("--enable-per-request-metrics", is_flag=True, help="Add `metrics` to answers."),
+    chat_option(
         "--shutdown-timeout", type=click.IntRange(min=0), default=0, help="Seconds left to streams on SIGTERM."
     ),
-    click.option("--close-after-500", is_flag=True, help="Cut the connection after a 500, as vLLM does."),
-    click.option(
+    chat_option("--close-after-500", is_flag=True, help="Cut the connection after a 500, as vLLM does."),
+    chat_option(
         "--role-chunk",
         type=click.Choice(["first-token", "immediate"]),
         default="first-token",
         help="When a stream's role chunk leaves; vLLM's comes with the first token.",
     ),
-    click.option("--tokens-per-chunk", type=AT_LEAST_1, default=1, help="Tokens in one event of a stream."),
+    chat_option("--tokens-per-chunk", type=AT_LEAST_1, default=1, help="Tokens in one event of a stream."),
 )
 
 DECLARED_OPTIONS = (
-    click.option("--preprocess-ms", type=AT_LEAST_0, default=40.0, help="declared: arrival to preprocessed."),
-    click.option("--encoder-ms", type=AT_LEAST_0, default=60.0, help="declared: encoder, for a request with media."),
-    click.option("--encoder-ms-per-token", type=AT_LEAST_0, default=0.0, help="declared: added a visual token."),
-    click.option("--prefill-ms", type=AT_LEAST_0, default=50.0, help="declared: encoder to the first token."),
-    click.option("--prefill-ms-per-token", type=AT_LEAST_0, default=0.0, help="declared: added a prompt token."),
-    click.option("--decode-ms", type=AT_LEAST_0, default=10.0, help="declared: from one token to the next."),
-    click.option("--jitter", type=AT_LEAST_0, default=0.0, help="declared: deviation of every time, share of it."),
-    click.option("--seed", type=int, default=0, help="declared: of jitter and failures."),
-    click.option("--tokens", type=AT_LEAST_1, help="declared: length of every answer; the text's own if not given."),
-    click.option("--fail-rate", type=click.FloatRange(0, 1), default=0.0, help="declared: share of requests to fail."),
-    click.option("--fail-as", default="500", help="declared: an error status, truncate, error-event or hang."),
-    click.option("--stall-at", type=AT_LEAST_1, help="declared: number of the token that comes late."),
-    click.option("--stall-ms", type=AT_LEAST_0, default=0.0, help="declared: how late."),
-    click.option("--hiccup-at", type=AT_LEAST_0, help="declared: second at which everything stands still."),
-    click.option("--hiccup-s", type=AT_LEAST_0, default=0.0, help="declared: for how many seconds."),
+    chat_option("--preprocess-ms", type=AT_LEAST_0, default=40.0, help="declared: arrival to preprocessed."),
+    chat_option("--encoder-ms", type=AT_LEAST_0, default=60.0, help="declared: encoder, for a request with media."),
+    chat_option("--encoder-ms-per-token", type=AT_LEAST_0, default=0.0, help="declared: added a visual token."),
+    chat_option("--prefill-ms", type=AT_LEAST_0, default=50.0, help="declared: encoder to the first token."),
+    chat_option("--prefill-ms-per-token", type=AT_LEAST_0, default=0.0, help="declared: added a prompt token."),
+    chat_option("--decode-ms", type=AT_LEAST_0, default=10.0, help="declared: from one token to the next."),
+    chat_option("--tokens", type=AT_LEAST_1, help="declared: length of every answer; the text's own if not given."),
+    chat_option("--fail-rate", type=click.FloatRange(0, 1), default=0.0, help="declared: share of requests to fail."),
+    chat_option("--fail-as", default="500", help="declared: an error status, truncate, error-event or hang."),
+    chat_option("--stall-at", type=AT_LEAST_1, help="declared: number of the token that comes late."),
+    chat_option("--stall-ms", type=AT_LEAST_0, default=0.0, help="declared: how late."),
+    chat_option("--hiccup-at", type=AT_LEAST_0, help="declared: second at which everything stands still."),
+    chat_option("--hiccup-s", type=AT_LEAST_0, default=0.0, help="declared: for how many seconds."),
+)
+
+REALTIME_OPTIONS = (
+    realtime_option("--ttfc-ms", type=AT_LEAST_0, default=1500.0, help="realtime: slot to the first chunk."),
+    realtime_option("--chunk-ms", type=AT_LEAST_0, default=700.0, help="realtime: chunk to chunk, after the ramp."),
+    realtime_option(
+        "--ramp-chunks",
+        type=click.IntRange(min=0),
+        default=6,
+        help="realtime: chunks until the interval has grown from 80 % to the whole of --chunk-ms.",
+    ),
+    realtime_option(
+        "--capabilities",
+        default="camera",
+        metavar="NAMES",
+        help="realtime: what may be changed in mid-session: camera, prompt, or both with a comma.",
+    ),
+    realtime_option(
+        "--fault",
+        "faults",
+        multiple=True,
+        metavar="KIND@CHUNK[=MS][#SESSION]",
+        help="realtime: stall, error, short, empty or drop, as in stall@12=3000 or drop@8#1; may be repeated.",
+    ),
+    realtime_option("--width", type=AT_LEAST_1, default=832, help="realtime: of the pictures served, pixels."),
+    realtime_option("--height", type=AT_LEAST_1, default=480, help="realtime: of the pictures served, pixels."),
+    realtime_option(
+        "--pipeline-chunks",
+        type=click.IntRange(min=2),
+        default=3,
+        help="realtime: chunks from the one just received to the first that an event can change.",
+    ),
+    realtime_option("--start-timeout", type=AT_LEAST_0, default=10.0, help="realtime: seconds to session.start."),
+    realtime_option("--stall-timeout", type=AT_LEAST_0, default=60.0, help="realtime: seconds without chunk and ping."),
+    realtime_option("--cannot-stream", is_flag=True, help="realtime: refuse all, as a model without video does."),
 )
 
 
@@ -69,21 +127,88 @@ def _with(options: tuple[Callable[[F], F], ...]) -> Callable[[F], F]:
 
 
 @click.command(context_settings={"show_default": True})
-@click.option("--model", type=click.Choice(["baseline", "declared"]), required=True, help="What answers.")
+@click.option("--model", type=click.Choice(["baseline", "declared"]), help="What answers chat completions.")
+@click.option("--realtime", is_flag=True, help="Generate video over WS /v1/realtime/video instead.")
 @click.option("--host", default="127.0.0.1", help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8100, help="Port to listen on; 0 takes a free one.")
+@_with(SHARED_OPTIONS)
 @_with(VLLM_OPTIONS)
 @_with(DECLARED_OPTIONS)
-def command(model: str, host: str, port: int, shutdown_timeout: int, **options: Any) -> None:
-    """Run an embedded engine that speaks vLLM's wire.
+@_with(REALTIME_OPTIONS)
+@click.pass_context
+def command(context: click.Context, /, model: str | None, realtime: bool, **options: Any) -> None:
+    """Serve chat completions, or generated video, on a machine without a GPU, over the wire of vLLM.
 
-    `baseline` really looks and listens: classical perception, no language model. `declared` answers with the
-    latencies that you declare, and tells at GET /truth what it kept. Serves until it is interrupted.
+    `--model baseline` really looks and listens: classical perception, no language model. `--model declared` answers
+    with the latencies that you declare. `--realtime` moves a camera through the picture of each session and sends the
+    chunks when you declared them to be due. The last two tell at GET /truth what they kept. Serves until it is
+    interrupted.
     """
+    if realtime == (model is not None):
+        raise click.UsageError("choose one: --model baseline, --model declared or --realtime.")
+    if model is None:
+        _refuse_options(context, ChatOption, use="--model")
+        _serve_video(**options)
+    else:
+        _refuse_options(context, RealtimeOption, use="--realtime")
+        _serve_chat(model, **options)
+
+
+def _refuse_options(context: click.Context, kind: type[click.Option], *, use: str) -> None:
+    """An option that would have no effect is a mistake."""
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if isinstance(option, kind) and source is not click.core.ParameterSource.DEFAULT:
+            raise click.UsageError(f"{option.opts[0]} goes with {use}; leave it out.")
+
+
+def _serve_video(host: str, port: int, **options: Any) -> None:
+    from vision_bench.engine.listener import listen
+    from vision_bench.engine.realtime.run import run_realtime_engine
+
+    settings = _realtime_settings(options)
+    listener = listen(host, port)
+    names = ", ".join(settings.served_model_names)
+    at = f"ws://{host}:{listener.getsockname()[1]}/v1/realtime/video"
+    click.echo(f"engine: realtime generates at {at} as {names}", err=True)
+    run_realtime_engine(settings, listener=listener)
+
+
+def _realtime_settings(options: dict[str, Any]) -> RealtimeSettings:
+    from vision_bench.engine.realtime.late import Deployment
+    from vision_bench.engine.realtime.protocol import Deadlines
+    from vision_bench.engine.realtime.settings import RealtimeSettings
+    from vision_bench.engine.realtime.timing import TimingSettings, read_fault
+
+    try:
+        faults: tuple[Fault, ...] = tuple(read_fault(text) for text in options["faults"])
+        return RealtimeSettings(
+            served_model_names=options["names"] or ("lingbot-world",),
+            deployment=Deployment(options["width"], options["height"]),
+            timing=TimingSettings(
+                ttfc_ms=options["ttfc_ms"],
+                chunk_ms=options["chunk_ms"],
+                ramp_chunks=options["ramp_chunks"],
+                jitter=options["jitter"],
+                seed=options["seed"],
+                faults=faults,
+            ),
+            capabilities=frozenset(filter(None, (name.strip() for name in options["capabilities"].split(",")))),
+            pipeline_chunks=options["pipeline_chunks"],
+            deadlines=Deadlines(options["start_timeout"], options["stall_timeout"]),
+            api_key=options["api_key"],
+            can_stream=not options["cannot_stream"],
+        )
+    except ValueError as problem:
+        raise click.UsageError(str(problem)) from problem
+
+
+def _serve_chat(model: str, host: str, port: int, shutdown_timeout: int, **options: Any) -> None:
     from vision_bench.engine.chat.run import run_engine
     from vision_bench.engine.chat.settings import EngineSettings
     from vision_bench.engine.listener import listen
 
+    options["names"] = options["names"] or ("qwen",)
     settings = EngineSettings(
         served_model_names=options["names"],
         max_model_len=options["max_model_len"],
