@@ -41,12 +41,14 @@ MODEL = "lingbot-world"
 Json = dict[str, Any]
 
 
-def fast(*faults: str, ttfc_ms: float = 0.0, chunk_ms: float = 0.0, **options: Any) -> RealtimeSettings:
+def fast(
+    *faults: str, ttfc_ms: float = 0.0, chunk_ms: float = 0.0, ramp_chunks: int = 0, **options: Any
+) -> RealtimeSettings:
     """Small pictures, and times of the machine's own unless declared; ``faults`` as the command line takes them."""
     parsed: tuple[Fault, ...] = tuple(read_fault(fault) for fault in faults)
     return RealtimeSettings(
         deployment=Deployment(WIDTH, HEIGHT),
-        timing=TimingSettings(ttfc_ms=ttfc_ms, chunk_ms=chunk_ms, faults=parsed),
+        timing=TimingSettings(ttfc_ms=ttfc_ms, chunk_ms=chunk_ms, ramp_chunks=ramp_chunks, faults=parsed),
         **options,
     )
 
@@ -156,16 +158,16 @@ class Seen:
 
 async def play(
     socket: ClientConnection,
-    start: Json | str | bytes,
-    *,
+    *messages: Json | str | bytes,
     react: Callable[[Json], Json | str | bytes | list[Json | str | bytes] | None] = lambda _: None,
     within_seconds: float = 60.0,
 ) -> Seen:
-    """Send ``start`` and take everything until the connection ends; ``react`` answers a message with others."""
+    """Send ``messages`` and take everything until the connection ends; ``react`` answers a message with others."""
     seen = Seen()
-    await socket.send(_raw(start))
     try:
         async with asyncio.timeout(within_seconds):
+            for one in messages:
+                await socket.send(_raw(one))
             while True:
                 frame = await socket.recv()
                 if isinstance(frame, bytes):

@@ -30,6 +30,8 @@ SPACING = 2.0
 """Between walls, in the session's units: 40 latent frames of a held key."""
 OPAQUE_FROM, CLEAR_UNTIL = 0.85, 0.4
 """Distances t at which the near wall begins to turn transparent, and has become so."""
+FARTHEST = 1e9
+"""What a single movement is cut to."""
 _FRACTION_BITS = 16
 
 Offset = tuple[float, float]
@@ -59,9 +61,14 @@ def movement(before: Pose, after: Pose) -> Movement:
         after.position[1] - before.position[1],
         after.position[2] - before.position[2],
     )
-    right, up, ahead = rotate(back, way)
+    right, up, ahead = (_bounded(part) for part in rotate(back, way))
     pitch, yaw, roll = _turn(product(back, after.rotation))
     return Movement(right, up, ahead, pitch, yaw, roll)
+
+
+def _bounded(length: float) -> float:
+    """Sums near the end of the range come out as infinite, or as no number: then nothing has moved."""
+    return max(-FARTHEST, min(FARTHEST, length)) if math.isfinite(length) else 0.0
 
 
 def _turn(rotation: Quaternion) -> Vector:
@@ -93,8 +100,6 @@ class World:
         """Bring the camera to ``pose``."""
         step = movement(self._pose, pose)
         self._pose = pose
-        if not math.isfinite(step.ahead + step.right + step.up):
-            return
         per_unit = self._focal / SPACING
         aside = (step.right * per_unit, -step.up * per_unit)
         around = (step.yaw * self._focal, step.pitch * self._focal)
