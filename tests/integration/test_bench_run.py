@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from tests.integration.engine_rig import engine_process
 from tests.integration.stub_upstream import CHAT_ANSWER, StubRequest, StubUpstream, answers, stub_upstream
 
 from vision_bench.bench.arrivals import parse_process
+from vision_bench.bench.calibrate import calibrate
 from vision_bench.bench.chat.record import ChatRecord
 from vision_bench.bench.plan import LoadPlan
 from vision_bench.bench.run import RunOptions, run
@@ -432,3 +434,26 @@ def test_a_search_for_the_knee_goes_on_after_it_was_cut_off(engine: str, tmp_pat
     assert again["steps"][0] == summary["steps"][0]
     code, message = command(*words[:-3], "3", *words[-2:], "--resume")
     assert code == 2 and "its plan differs" in message
+
+
+async def test_a_client_is_calibrated_against_declared_times(tmp_path: Path) -> None:
+    """Every request is known to the engine, counts agree, what was true is near what was declared; the manifest and
+    the summary keep it, and a run that is resumed keeps the first one.
+    """
+    calibrations = []
+
+    async def short() -> Any:
+        calibrations.append(await calibrate(rate=20, requests=12))
+        return calibrations[-1]
+
+    async with stub_upstream() as stub:
+        file = workload_file(tmp_path, stream=False)
+        plan = LoadPlan(rates=[20], concurrency=(), arrivals=parse_process("constant"), max_requests=5)
+        options = RunOptions(file, f"http://127.0.0.1:{stub.port}/v1", tmp_path / "run", plan)
+        summary = await run(options, calibrate=short)
+        again = await run(replace(options, is_resumed=True), calibrate=short)
+    (told,) = calibrations
+    assert (told["requests"], told["ok"], told["seen_by_server"], told["tokens_agree"]) == (12, 12, 12, True)
+    assert told["ttft_ms"]["true_p50"] >= 50 and told["ttft_ms"]["p50"] >= 0 and told["ttft_ms"]["p99"] is None
+    assert summary["calibration"] == again["calibration"] == told
+    jsonschema.validate(summary, SUMMARY_SCHEMA)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from vision_bench.bench.workload import read_workload
 from vision_bench.errors import InvalidRequest
 
 Json = dict[str, Any]
+Calibrate = Callable[[], Awaitable[Json]]
 
 DRAIN_SECONDS = 60.0
 """How long after a step's last arrival answers are waited for, unless the workload's own timeout is shorter."""
@@ -49,7 +50,9 @@ class RunOptions:
     own: Mapping[str, Any] = field(default_factory=dict)
 
 
-def run_to_end(options: RunOptions, *, on_status: Callable[[Status], None] | None = None) -> Json:
+def run_to_end(
+    options: RunOptions, *, on_status: Callable[[Status], None] | None = None, calibrate: Calibrate | None = None
+) -> Json:
     """As ``run``, in an event loop of its own: uvloop's where there is one, which takes half of asyncio's time for a
     piece of a stream and so stamps what comes next sooner.
     """
@@ -57,11 +60,16 @@ def run_to_end(options: RunOptions, *, on_status: Callable[[Status], None] | Non
     with contextlib.suppress(ImportError):  # it is not on every system
         from uvloop import new_event_loop  # noqa: PLC0415
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(run(options, on_status=on_status))
+        return runner.run(run(options, on_status=on_status, calibrate=calibrate))
 
 
-async def run(options: RunOptions, *, on_status: Callable[[Status], None] | None = None) -> Json:
+async def run(
+    options: RunOptions, *, on_status: Callable[[Status], None] | None = None, calibrate: Calibrate | None = None
+) -> Json:
     """Run everything and give the summary, which lies in the folder too. Cancelled, it leaves a readable folder.
+
+    Args:
+        calibrate: measures this client just before the first step of a new run; what it gives goes into the manifest.
 
     Raises:
         InvalidRequest: workload, options or folder are wrong; nothing was written.
@@ -85,6 +93,8 @@ async def run(options: RunOptions, *, on_status: Callable[[Status], None] | None
     with MonotonicClock() as clock:
         async with loaded.open(clock, manifest["run_id"]) as link:
             manifest["server"] = await link.check() | manifest.get("server", {})
+            if calibrate is not None and not options.is_resumed:
+                manifest["calibration"] = await calibrate()
             folder = RunFolder.reopen(options.out) if options.is_resumed else RunFolder.create(options.out, manifest)
             with folder:
                 session = Session(

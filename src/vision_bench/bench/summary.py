@@ -50,6 +50,7 @@ def summarise_folder(path: Path) -> Json:
         "target": manifest["workload"]["url"],
         "is_complete": is_over and all(step["is_complete"] for step in steps),
         "expected": _expected(expected.get("expected_rate"), expected.get("expected_concurrency"), steps),
+        "calibration": manifest.get("calibration"),
         "sweep": search,
         "steps": steps,
         **kind.totals(manifest, steps),

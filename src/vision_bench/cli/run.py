@@ -52,11 +52,12 @@ OWN = (*CHAT,)
 @click.option("--seed", default=0, show_default=True, help="Of arrivals and unique bodies.")
 @click.option("--slo", metavar="LIMITS", help="What a good answer keeps: 'ttft_ms<500,e2e_ms<3000'.")
 @click.option("--repeat", default=1, show_default=True, type=click.IntRange(1), help="Run all steps this many times.")
+@click.option("--calibrate", is_flag=True, help="First measure this client against an engine of declared times (15 s).")
 @click.option("--resume", is_flag=True, help="Go on with a run that was cut off; the options must be the same.")
 @click.option("--allow-failures", is_flag=True, help="Exit status 0 although requests failed, if some succeeded.")
 @click.option("--api-key", envvar="VISION_BENCH_API_KEY", help="Bearer token; also VISION_BENCH_API_KEY.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
-def command(as_json: bool, allow_failures: bool, **flags: Any) -> int:
+def command(as_json: bool, allow_failures: bool, calibrate: bool, **flags: Any) -> int:
     """Put WORKLOAD's requests to a server under a stated load and measure each one.
 
     Requests leave when they are due, whatever is still out. Records are written as they come to OUT, with a summary
@@ -74,7 +75,7 @@ def command(as_json: bool, allow_failures: bool, **flags: Any) -> int:
     options = _options(flags)
     try:
         with progress() as on_status:
-            summary = run_to_end(options, on_status=on_status)
+            summary = run_to_end(options, on_status=on_status, calibrate=_calibration() if calibrate else None)
     except ConnectFailed as problem:  # nothing was written
         click.echo(f"error: {problem}", err=True)
         return NOTHING_DONE
@@ -86,6 +87,12 @@ def command(as_json: bool, allow_failures: bool, **flags: Any) -> int:
     if not any(count["ok"] for count in counts):
         return NOTHING_DONE
     return SOME_FAILED if any(count["failed"] for count in counts) and not allow_failures else ALL_OK
+
+
+def _calibration() -> Any:
+    from vision_bench.bench.calibrate import calibrate
+
+    return calibrate
 
 
 def _options(flags: dict[str, Any]) -> RunOptions:

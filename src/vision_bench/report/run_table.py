@@ -28,10 +28,28 @@ def print_run(summary: Json, out: Path) -> None:
             _print_chat(console, summary)
     for step in summary["steps"]:
         console.print(f"{step['name']}: {step['verdict']}: {step['verdict_reason']}")
+    if calibration := summary.get("calibration"):
+        console.print(calibration_line(calibration))
     if sweep := summary.get("sweep"):
         rate = "none found" if sweep["rate"] is None else f"{sweep['rate']:g}/s"
         console.print(f"Knee: {rate}. {sweep['reason']}. Ended because {sweep['ended_because']}.")
     console.print(f"Run folder: {str(out).encode(errors='replace').decode()}")
+
+
+def calibration_line(calibration: Json) -> str:
+    """What the client's own error was, in one line."""
+    errors = "; ".join(
+        f"{words} {_signed(calibration[name]['p50'])} / {_signed(calibration[name]['p99'])} ms"
+        for name, words in (("ttft_ms", "TTFT"), ("tpot_ms", "TPOT"), ("e2e_ms", "e2e"))
+    )
+    return (
+        f"Calibration at {calibration['rate']:g}/s, reported less true, p50 / p99: {errors} "
+        f"({calibration['verdict']}; {calibration['ok']} of {calibration['requests']} answered)"
+    )
+
+
+def _signed(value: float | None) -> str:
+    return "-" if value is None else f"{value:+.2f}"
 
 
 def _print_chat(console: Console, summary: Json) -> None:

@@ -43,7 +43,7 @@ def summary(ok: int, failed: int) -> dict[str, Any]:
 def execute(monkeypatch: pytest.MonkeyPatch, folder: Path, result: Any, *words: str) -> tuple[Any, list[RunOptions]]:
     seen: list[RunOptions] = []
 
-    def fake(options: RunOptions, *, on_status: object) -> Any:
+    def fake(options: RunOptions, *, on_status: object, calibrate: object) -> Any:
         seen.append(options)
         if isinstance(result, Exception):
             raise result
