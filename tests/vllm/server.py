@@ -11,6 +11,7 @@ import socket
 import subprocess
 import time
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -119,6 +120,8 @@ class VllmServers:
     logs: Path
     starts: int = 0
     running: VllmServer | None = None
+    more: Mapping[str, str] = field(default_factory=dict)
+    """Variables of its environment beside those that every server gets."""
 
     def get(self, *flags: str, model: str = MODEL, max_model_len: int = 4096, max_num_seqs: int = 8) -> VllmServer:
         """The running server when it has these flags and still answers, otherwise a new one."""
@@ -159,7 +162,7 @@ class VllmServers:
             process = subprocess.Popen(
                 # Three busy processes must leave the gateway and the client a core.
                 ["nice", "-n", "10", *command, *flags],
-                env=self.environment.variables(os.environ),
+                env={**self.environment.variables(os.environ), **self.more},
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,

@@ -160,22 +160,29 @@ class _Preprocessor(Generic[S]):
 class VideoPreprocessor(_Preprocessor[VideoSpec]):
     """Clips to patches: ``VideoPreprocessor(spec)(frames)``."""
 
-    def __call__(self, frames: Frames, *, out: NDArray[Any] | None = None) -> Patches:
+    def __call__(self, frames: Frames, *, out: NDArray[Any] | None = None, target: Size | None = None) -> Patches:
         """Patches of a clip.
 
         Args:
             frames: (T, H, W, 3) uint8, RGB, already chosen. Rows and frames may lie anywhere, pixels side by side.
             out: where to write: (N, D), C-contiguous. Without it the pool gives memory.
+            target: the size that each frame is given, where these frames are a part of a clip whose length decides it.
 
         Raises:
             InvalidMedia: frames that the stock processor would refuse or misread.
             InvalidRequest: an ``out`` of another shape or dtype.
         """
         reference.check_frames(frames, 4)
-        return self._run(frames, self._plan(len(frames), Size(*frames.shape[1:3])), out)
+        return self._run(frames, self._plan(len(frames), Size(*frames.shape[1:3]), target), out)
 
-    def _make_plan(self, frames: int, size: Size) -> _Plan:
-        return _Plan.make(self.spec, size, self.spec.target(frames, size), frames)
+    def _make_plan(self, frames: int, size: Size, target: Size | None) -> _Plan:
+        if target is None:
+            target = self.spec.target(frames, size)
+        elif min(target) < 1 or target.height % self.spec.factor or target.width % self.spec.factor:
+            raise InvalidRequest(
+                f"target {tuple(target)} is no whole number of tokens of {self.spec.factor} pixels a side"
+            )
+        return _Plan.make(self.spec, size, target, frames)
 
 
 class ImagePreprocessor(_Preprocessor[ImageSpec]):

@@ -25,6 +25,7 @@ from vision_bench.preprocess import stock
 from vision_bench.preprocess.plugins import methods
 from vision_bench.preprocess.plugins.tested import reason_to_refuse
 from vision_bench.preprocess.plugins.work import Work
+from vision_bench.preprocess.tubelets import TubeletCache
 
 VIDEO_CLASSES = ("Qwen2VLVideoProcessor", "Qwen3VLVideoProcessor")
 IMAGE_CLASSES = ("Qwen2VLImageProcessor",)
@@ -33,8 +34,10 @@ IMAGE_CLASSES = ("Qwen2VLImageProcessor",)
 class Installed:
     """The switch, thrown. As a context manager it is thrown back at the end."""
 
-    def __init__(self, work: Work | None, reason: str | None) -> None:
+    def __init__(self, work: Work | None, reason: str | None, tubelets: TubeletCache | None = None) -> None:
         self._work = work
+        self.tubelets = tubelets
+        """The cache, with its hits and misses; None when there is none."""
         self.reason = reason
         """Why everything stays with the stock processors; None when it does not."""
 
@@ -51,13 +54,15 @@ class Installed:
             uninstall()
 
 
-def install(*, threads: int = 1, log: logging.Logger | None = None) -> Installed:
+def install(*, threads: int = 1, cache_bytes: int = 0, log: logging.Logger | None = None) -> Installed:
     """Switch on, for all processors of this process. A second call replaces the options of the first.
 
     Refused, with a warning that says why, where a version was not tried or Numba is missing.
 
     Args:
         threads: how many work on one call.
+        cache_bytes: memory for tubelets that may be asked for again; 0, the default, keeps none. It is worth it where
+            frames are shared and scaled down a lot (docs/preprocess.md).
         log: where it is said what is preprocessed here and what is not; by default this module's logger.
     """
     reason = why_not()
@@ -65,13 +70,14 @@ def install(*, threads: int = 1, log: logging.Logger | None = None) -> Installed
         warnings.warn(f"the stock processors stay: {reason}", stacklevel=2)
         return Installed(None, reason)
     uninstall()
-    work = Work(log or logging.getLogger(__name__), threads=threads)
+    tubelets = TubeletCache(cache_bytes) if cache_bytes else None
+    work = Work(log or logging.getLogger(__name__), threads=threads, tubelets=tubelets)
     for processor in map(stock.processor_class, VIDEO_CLASSES):
         methods.replace(processor, "_prepare_input_videos", methods.prepare_videos)
         methods.replace(processor, "_preprocess", methods.preprocess_videos(processor, work))
     for processor in map(stock.processor_class, IMAGE_CLASSES):
         methods.replace(processor, "_preprocess", methods.preprocess_images(processor, work))
-    return Installed(work, None)
+    return Installed(work, None, tubelets)
 
 
 def uninstall() -> None:

@@ -7,8 +7,10 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vision_bench.errors import CallerError
 from vision_bench.preprocess.buffers import BufferPool
@@ -17,11 +19,14 @@ from vision_bench.preprocess.fast import POOL_BYTES, ImagePreprocessor, VideoPre
 from vision_bench.preprocess.geometry import Grid, Size
 from vision_bench.preprocess.reference import Frames, Patches
 from vision_bench.preprocess.spec import ImageSpec, VideoSpec
+from vision_bench.preprocess.tubelets import TubeletCache
 
 SAMPLE_SHAPE = (3, 70, 100)
 """Frames, height, width of what both sides are given before ours is trusted."""
 KEPT_SETTINGS = 32
 """Sets of settings whose preprocessors are kept: a server that lets requests choose sizes meets many."""
+TUBELETS_A_LINE = 1000
+"""Lookups of the cache between two lines about its hit rate."""
 
 Preprocessor = VideoPreprocessor | ImagePreprocessor
 Stock = Callable[[Frames], Patches]
@@ -34,8 +39,16 @@ class Work:
     (a patched library, a processor that is not what its name says), that kind stays with stock, and the log says so.
     """
 
-    def __init__(self, log: logging.Logger, *, threads: int = 1, compiled: bool | None = None) -> None:
+    def __init__(
+        self,
+        log: logging.Logger,
+        *,
+        threads: int = 1,
+        compiled: bool | None = None,
+        tubelets: TubeletCache | None = None,
+    ) -> None:
         self._log = log
+        self._tubelets = tubelets
         self._threads = threads
         self._compiled = compiled
         self._pool = BufferPool(POOL_BYTES)
@@ -62,13 +75,23 @@ class Work:
             values = self._pool.take((sum(grid.patches for grid in grids), spec.patch_values), np.float32)
             end = 0
             for one, grid in zip(inputs, grids, strict=True):
-                preprocess(one, out=values[end : end + grid.patches])
+                self._fill(preprocess, one, values[end : end + grid.patches])
                 end += grid.patches
         except CallerError:
             self.leave("refused")  # stock says why in its own words
             return None
         self.counts["videos" if isinstance(spec, VideoSpec) else "images"] += len(inputs)
         return Patches(values, np.array(grids, np.int64))
+
+    def _fill(self, preprocess: Preprocessor, frames: Frames, out: NDArray[Any]) -> None:
+        if self._tubelets is None or isinstance(preprocess, ImagePreprocessor):
+            preprocess(frames, out=out)
+            return
+        target = preprocess.spec.target(len(frames), Size(*frames.shape[1:3]))
+        lookups = self._tubelets.lookups
+        self._tubelets.fill(preprocess, frames, target, out)
+        if lookups // TUBELETS_A_LINE != self._tubelets.lookups // TUBELETS_A_LINE:
+            self._log.info("vision-bench tubelet cache: %s", self._tubelets.text)
 
     def leave(self, why: str) -> None:
         """Count a call that stock does."""
