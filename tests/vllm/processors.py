@@ -113,6 +113,22 @@ def bypasses(on: Installed) -> bool:
     return on.counts == before
 
 
+def rounded_alike(processor: Any, on: Installed) -> bool:
+    """Whether what is written as bfloat16 is what torch rounds the float32 to, of clips and images."""
+    assert on.work is not None
+    equal = []
+    for shape, name in (((5, 120, 200), "videos"), ((150, 97), "images")):
+        case = {name: [noise(*shape)]}
+        values = {"videos": "pixel_values_videos", "images": "pixel_values"}[name]
+        with on.work.rounding():
+            found = ask(processor, case)[values]
+            arrays = ask(processor, {**case, "return_tensors": "np"})[values]
+        expected = ask(processor, case)[values]  # float32, equal to stock's: the other cases say so
+        equal += [found.dtype == torch.bfloat16, torch.equal(found, expected.to(torch.bfloat16))]
+        equal.append(np.array_equal(arrays, expected.numpy()))  # NumPy has no bfloat16: not rounded
+    return all(equal)
+
+
 def main() -> None:
     """Call every case three times and print what happened."""
     processor = AutoProcessor.from_pretrained(sys.argv[1])
@@ -121,6 +137,7 @@ def main() -> None:
     with install() as on:
         found = {name: report(processor, on, name, case, before[name]) for name, case in cases().items()}
         compares_with_stock = bypasses(on)
+        rounds = rounded_alike(processor, on)
         counts = on.counts.copy()
     again = {name: outcome(lambda case=case: ask(processor, case)) for name, case in cases().items()}
     json.dump(
@@ -129,6 +146,7 @@ def main() -> None:
             "reason": on.reason,
             "cases": found,
             "compares_with_stock": compares_with_stock,
+            "rounded_alike": rounds,
             "off_again": again == before and on.counts == counts,
         },
         sys.stdout,

@@ -35,7 +35,7 @@ class Installed:
     """The switch, thrown. As a context manager it is thrown back at the end."""
 
     def __init__(self, work: Work | None, reason: str | None, tubelets: TubeletCache | None = None) -> None:
-        self._work = work
+        self.work = work
         self.tubelets = tubelets
         """The cache, with its hits and misses; None when there is none."""
         self.reason = reason
@@ -44,13 +44,13 @@ class Installed:
     @property
     def counts(self) -> Counter[str]:
         """Inputs that were ours (``videos``, ``images``), and calls that stock did (``left: <why>``)."""
-        return Counter() if self._work is None else self._work.counts
+        return Counter() if self.work is None else self.work.counts
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._work is not None:
+        if self.work is not None:
             uninstall()
 
 

@@ -11,17 +11,22 @@ import logging
 import multiprocessing
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Self
+from importlib import import_module
+from typing import Any, Self
 
 from vision_bench.errors import InvalidSettings, VisionBenchError
-from vision_bench.preprocess.plugins import in_transformers
+from vision_bench.preprocess.plugins import in_transformers, methods
+from vision_bench.preprocess.plugins.work import Work
 
 SWITCH = "VISION_BENCH_PREPROCESS"
 THREADS = "VISION_BENCH_PREPROCESS_THREADS"
 CACHE = "VISION_BENCH_PREPROCESS_CACHE_MB"
+
+CALLER = "vllm.multimodal.processing.context"
+"""Where vLLM calls a processor and casts what comes out."""
 
 ENGINES = ("EngineCore", "VllmWorker", "DPEngineCore")
 """How vLLM names the processes that preprocess no requests."""
@@ -69,6 +74,31 @@ def register() -> None:
             log.warning("vision-bench preprocessing: off, the stock processors stay: %s", problem)
 
 
+def write_the_models_dtype(work: Work) -> None:
+    """Write bfloat16 at once where vLLM would round float32 to it: the same bits, and 80 MB less to move for a clip."""
+    try:
+        caller = import_module(CALLER).InputProcessingContext
+        methods.restore(caller)
+        methods.replace(caller, "call_hf_processor", rounding(work))
+    except (ImportError, AttributeError):
+        return  # another vLLM, which rounds as before
+
+
+def rounding(work: Work) -> Callable[[methods.Method], methods.Method]:
+    """Around vLLM's call of a processor, whose results it casts to the model's dtype."""
+
+    def make(original: methods.Method) -> methods.Method:
+        def call_hf_processor(self: Any, *arguments: Any, **options: Any) -> Any:
+            if str(self.model_config.dtype) != "torch.bfloat16":
+                return original(self, *arguments, **options)
+            with work.rounding():
+                return original(self, *arguments, **options)
+
+        return call_hf_processor
+
+    return make
+
+
 @contextmanager
 def heard(log: logging.Logger) -> Iterator[None]:
     """What is logged is printed, although `vllm serve` calls its plugins before it sets up its own logging."""
@@ -97,5 +127,7 @@ def switch_on(options: Options, log: logging.Logger) -> str:
         return f"off, the stock processors stay: {on.reason}"
     # A forked engine inherits what its parent switched on, but neither its threads nor a compiler it can trust.
     os.register_at_fork(after_in_child=in_transformers.uninstall)
+    if on.work is not None:
+        write_the_models_dtype(on.work)
     kept = f", {options.cache_megabytes} MB of tubelets kept" if options.cache_megabytes else ""
     return f"on for Qwen's processors, {options.threads} thread(s) a call{kept}; {SWITCH}=off turns it off"

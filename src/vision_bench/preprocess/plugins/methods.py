@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from vision_bench.errors import InvalidSettings
+from vision_bench.preprocess.fast import Kind
 from vision_bench.preprocess.plugins.work import Work
 from vision_bench.preprocess.reference import Frames, Patches
 from vision_bench.preprocess.spec import BICUBIC, ImageSpec, VideoSpec
@@ -71,17 +75,13 @@ def prepare_videos(original: Method) -> Method:
 
 def preprocess_videos(processor: Any, work: Work) -> Callable[[Method], Method]:
     """Clips to ``pixel_values_videos`` and ``video_grid_thw``."""
+    ours = _Ours(processor, work, VideoSpec, VIDEOS)
 
     def make(original: Method) -> Method:
         def _preprocess(self: Any, videos: Sequence[Any], **settings: Any) -> Any:
             stock = functools.partial(original, self, **settings)
-            caps = {"cap_pixels_per_frame": settings.get("cap_pixels_per_frame")}
-            config = {**_config(settings), **caps, "max_video_tokens": self.max_video_tokens}
-            alone = _alone(stock, VIDEOS)
-            found = _ours(self, processor, videos, kind=VideoSpec, config=config, stock=alone, work=work)
-            if found is None:
-                return stock([one.contiguous() for one in videos])
-            return _batch(found, VIDEOS, settings)
+            found = ours.batch(self, videos, settings, stock)
+            return stock([one.contiguous() for one in videos]) if found is None else found
 
         return _preprocess
 
@@ -90,42 +90,56 @@ def preprocess_videos(processor: Any, work: Work) -> Callable[[Method], Method]:
 
 def preprocess_images(processor: Any, work: Work) -> Callable[[Method], Method]:
     """Images to ``pixel_values`` and ``image_grid_thw``."""
+    ours = _Ours(processor, work, ImageSpec, IMAGES)
 
     def make(original: Method) -> Method:
         def _preprocess(self: Any, images: Sequence[Any], **settings: Any) -> Any:
             stock = functools.partial(original, self, **settings)
-            alone, config = _alone(stock, IMAGES), _config(settings)
-            found = _ours(self, processor, images, kind=ImageSpec, config=config, stock=alone, work=work)
-            return stock(images) if found is None else _batch(found, IMAGES, settings)
+            found = ours.batch(self, images, settings, stock)
+            return stock(images) if found is None else found
 
         return _preprocess
 
     return make
 
 
-def _ours(
-    caller: Any,
-    processor: Any,
-    inputs: Sequence[Any],
-    *,
-    kind: type[VideoSpec] | type[ImageSpec],
-    config: Settings,
-    stock: Callable[[Frames], Patches],
-    work: Work,
-) -> Patches | None:
-    """Patches of inputs that we can do as stock would, else None."""
-    if any(getattr(type(caller), step, None) is not getattr(processor, step, None) for step in STEPS):
-        work.leave("another class")
-        return None
-    if not inputs or not all(_is_ready(one) for one in inputs):
-        work.leave("dtype, channels or device")
-        return None
-    try:
-        spec = kind.from_config(config, processor=processor.__name__)
-    except InvalidSettings:
-        work.leave("settings")
-        return None
-    return work.patches(spec, [_packed(one) for one in inputs], stock)
+@dataclass(frozen=True, slots=True)
+class _Ours:
+    """One stock class's work, done by us."""
+
+    processor: Any
+    work: Work
+    spec: type[VideoSpec] | type[ImageSpec]
+    outputs: Outputs
+
+    def batch(self, caller: Any, inputs: Sequence[Any], settings: Settings, stock: Method) -> Any | None:
+        """What the stock method would return; None where it is to do it itself.
+
+        Args:
+            caller: the processor whose method was called.
+            inputs: tensors, a clip or an image each.
+            settings: of this call.
+            stock: its method with these settings, waiting for inputs.
+        """
+        if any(getattr(type(caller), step, None) is not getattr(self.processor, step, None) for step in STEPS):
+            self.work.leave("another class")
+            return None
+        if not inputs or not all(_is_ready(one) for one in inputs):
+            self.work.leave("dtype, channels or device")
+            return None
+        config = _config(settings)
+        if self.spec is VideoSpec:
+            config["cap_pixels_per_frame"] = settings.get("cap_pixels_per_frame")
+            config["max_video_tokens"] = caller.max_video_tokens
+        try:
+            spec = self.spec.from_config(config, processor=self.processor.__name__)
+        except InvalidSettings:
+            self.work.leave("settings")
+            return None
+        dtype: Kind = "bfloat16" if self.work.rounds and settings.get("return_tensors") == "pt" else "float32"
+        frames = [_packed(one) for one in inputs]
+        found = self.work.patches(spec, frames, _alone(stock, self.outputs), dtype)
+        return None if found is None else _batch(found, self.outputs, settings)
 
 
 def _has_channels_last(video: Any) -> bool:
@@ -174,6 +188,9 @@ def _array(found: Any) -> Any:
 def _batch(found: Patches, outputs: Outputs, settings: Settings) -> Any:
     """As stock hands it on."""
     torch = import_module("torch")
-    data = {outputs.values: torch.from_numpy(found.pixel_values), outputs.grid: torch.from_numpy(found.grid_thw)}
+    values = torch.from_numpy(found.pixel_values)
+    if found.pixel_values.dtype == np.uint16:
+        values = values.view(torch.bfloat16)
+    data = {outputs.values: values, outputs.grid: torch.from_numpy(found.grid_thw)}
     feature = import_module("transformers.feature_extraction_utils").BatchFeature
     return feature(data=data, tensor_type=settings.get("return_tensors"))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +16,9 @@ from numpy.typing import NDArray
 from vision_bench.errors import CallerError
 from vision_bench.preprocess.buffers import BufferPool
 from vision_bench.preprocess.equivalence import Shapeless, compare
-from vision_bench.preprocess.fast import POOL_BYTES, ImagePreprocessor, VideoPreprocessor
+from vision_bench.preprocess.fast import POOL_BYTES, STORED, ImagePreprocessor, Kind, VideoPreprocessor
 from vision_bench.preprocess.geometry import Grid, Size
-from vision_bench.preprocess.reference import Frames, Patches
+from vision_bench.preprocess.reference import Frames, Patches, to_bfloat16
 from vision_bench.preprocess.spec import ImageSpec, VideoSpec
 from vision_bench.preprocess.tubelets import TubeletCache
 
@@ -30,6 +31,7 @@ TUBELETS_A_LINE = 1000
 
 Preprocessor = VideoPreprocessor | ImagePreprocessor
 Stock = Callable[[Frames], Patches]
+Settings = tuple[VideoSpec | ImageSpec, Kind]
 
 
 class Work:
@@ -52,27 +54,45 @@ class Work:
         self._threads = threads
         self._compiled = compiled
         self._pool = BufferPool(POOL_BYTES)
-        self._made: OrderedDict[VideoSpec | ImageSpec, Preprocessor] = OrderedDict()
-        self._trusted: dict[VideoSpec | ImageSpec, bool] = {}
+        self._made: OrderedDict[Settings, Preprocessor] = OrderedDict()
+        self._trusted: dict[Settings, bool] = {}
         self._making = threading.Lock()
+        self._thread = threading.local()
         self.counts: Counter[str] = Counter()
         """What became of inputs: ``videos`` and ``images`` that were ours, ``left: <why>`` for calls that stock did."""
 
-    def patches(self, spec: VideoSpec | ImageSpec, inputs: Sequence[Frames], stock: Stock) -> Patches | None:
+    @contextmanager
+    def rounding(self) -> Iterator[None]:
+        """While it lasts, this thread's results may be bfloat16: its caller would round them itself."""
+        self._thread.rounds = True
+        try:
+            yield
+        finally:
+            self._thread.rounds = False
+
+    @property
+    def rounds(self) -> bool:
+        """Whether this thread's results may be bfloat16."""
+        return getattr(self._thread, "rounds", False)
+
+    def patches(
+        self, spec: VideoSpec | ImageSpec, inputs: Sequence[Frames], stock: Stock, dtype: Kind = "float32"
+    ) -> Patches | None:
         """Patches of several clips or images, one after another, and (K, 3) grids; None where stock is to do it.
 
         Args:
             spec: the settings of this call.
             inputs: (T, H, W, 3) each, or for images (H, W, 3) each.
             stock: what the processor does by itself with one input and these settings.
+            dtype: float32, or bfloat16 as its bits in uint16.
         """
         try:
-            preprocess = self._preprocessor(spec, stock)
+            preprocess = self._preprocessor((spec, dtype), stock)
             if preprocess is None:
                 self.leave("bytes differ")
                 return None
             grids = [grid_of(spec, one) for one in inputs]
-            values = self._pool.take((sum(grid.patches for grid in grids), spec.patch_values), np.float32)
+            values = self._pool.take((sum(grid.patches for grid in grids), spec.patch_values), STORED[dtype])
             end = 0
             for one, grid in zip(inputs, grids, strict=True):
                 self._fill(preprocess, one, values[end : end + grid.patches])
@@ -97,36 +117,44 @@ class Work:
         """Count a call that stock does."""
         self.counts[f"left: {why}"] += 1
 
-    def _preprocessor(self, spec: VideoSpec | ImageSpec, stock: Stock) -> Preprocessor | None:
+    def _preprocessor(self, settings: Settings, stock: Stock) -> Preprocessor | None:
         """The one for these settings, or none if their kind is not trusted. Whoever comes first waits for compiling."""
-        kind = replace(spec, min_pixels=1, max_pixels=1)
+        kind = (replace(settings[0], min_pixels=1, max_pixels=1), settings[1])
         with self._making:
-            if spec not in self._made:
-                self._made[spec] = self._make(spec)
+            if settings not in self._made:
+                self._made[settings] = self._make(*settings)
                 if len(self._made) > KEPT_SETTINGS:
                     self._made.popitem(last=False)
-            self._made.move_to_end(spec)
+            self._made.move_to_end(settings)
             if kind not in self._trusted:
-                self._trusted[kind] = self._gives_the_bytes_of(stock, self._made[spec])
-            return self._made[spec] if self._trusted[kind] else None
+                self._trusted[kind] = self._gives_the_bytes_of(stock, self._made[settings])
+            return self._made[settings] if self._trusted[kind] else None
 
-    def _make(self, spec: VideoSpec | ImageSpec) -> Preprocessor:
+    def _make(self, spec: VideoSpec | ImageSpec, dtype: Kind) -> Preprocessor:
+        options: dict[str, Any] = {"threads": self._threads, "compiled": self._compiled, "pool": self._pool}
         if isinstance(spec, VideoSpec):
-            return VideoPreprocessor(spec, threads=self._threads, compiled=self._compiled, pool=self._pool)
-        return ImagePreprocessor(spec, threads=self._threads, compiled=self._compiled, pool=self._pool)
+            return VideoPreprocessor(spec, dtype=dtype, **options)
+        return ImagePreprocessor(spec, dtype=dtype, **options)
 
     def _gives_the_bytes_of(self, stock: Stock, preprocess: Preprocessor) -> bool:
-        spec = preprocess.spec
-        frames = sample_for(spec)
-        theirs = stock(frames)
-        try:
-            found = compare(preprocess(frames), theirs, spec)
-            equal, text = found.level == "E0", found.text
-        except Shapeless as problem:
-            equal, text = False, str(problem)
+        frames = sample_for(preprocess.spec)
+        equal, text = same_bytes(preprocess(frames), stock(frames), preprocess)
         level, words = (logging.INFO, "is preprocessed by") if equal else (logging.WARNING, "is not left to")
-        self._log.log(level, "input of %s %s vision-bench; on a sample, %s", spec.processor, words, text)
+        self._log.log(level, "input of %s %s vision-bench; on a sample, %s", preprocess.spec.processor, words, text)
         return equal
+
+
+def same_bytes(ours: Patches, theirs: Patches, preprocess: Preprocessor) -> tuple[bool, str]:
+    """Whether ours is what stock gave, rounded where ours is, and what was found, in words."""
+    if preprocess.dtype == "bfloat16":
+        equal = np.array_equal(ours.pixel_values, to_bfloat16(theirs.pixel_values))
+        equal = equal and np.array_equal(ours.grid_thw, theirs.grid_thw)
+        return equal, f"{'every' if equal else 'not every'} bfloat16 is that of the stock processor, rounded"
+    try:
+        found = compare(ours, theirs, preprocess.spec)
+    except Shapeless as problem:
+        return False, str(problem)
+    return found.level == "E0", found.text
 
 
 def grid_of(spec: VideoSpec | ImageSpec, frames: Frames) -> Grid:

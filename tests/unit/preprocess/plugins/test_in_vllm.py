@@ -6,14 +6,16 @@ import logging
 import multiprocessing
 import os
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from vision_bench.errors import InvalidSettings, MissingTool
-from vision_bench.preprocess.plugins import in_transformers, in_vllm
+from vision_bench.preprocess.plugins import in_transformers, in_vllm, methods
 from vision_bench.preprocess.plugins.in_transformers import Installed
 from vision_bench.preprocess.plugins.in_vllm import CACHE, SWITCH, THREADS, Options
+from vision_bench.preprocess.plugins.work import Work
 
 LOG = logging.getLogger("vllm.vision_bench")
 
@@ -126,6 +128,33 @@ def test_a_wrong_variable_does_not_stop_a_server(
     in_vllm.register()
     assert not switch.asked
     assert "'maybe'; it is on or off" in caplog.text
+
+
+def test_only_a_bfloat16_model_gets_bfloat16() -> None:
+    """vLLM casts to the model's dtype; float16 and float32 are cast from float32, as before."""
+    work = Work(LOG, compiled=False)
+
+    class Context:
+        """How vLLM calls a processor."""
+
+        def __init__(self, dtype: str) -> None:
+            self.model_config = SimpleNamespace(dtype=dtype)
+
+        def call_hf_processor(self, data: str) -> tuple[str, bool]:
+            return data, work.rounds
+
+    methods.replace(Context, "call_hf_processor", in_vllm.rounding(work))
+    assert Context("torch.bfloat16").call_hf_processor("clip") == ("clip", True)
+    assert Context("torch.float16").call_hf_processor(data="clip") == ("clip", False)
+    assert not work.rounds
+
+
+def test_a_vllm_that_calls_processors_otherwise_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It casts by itself, and ours stays float32."""
+    monkeypatch.setattr(in_vllm, "CALLER", "vllm_of_another_year.context")
+    in_vllm.write_the_models_dtype(Work(LOG, compiled=False))
+    monkeypatch.setattr(in_vllm, "CALLER", "json")
+    in_vllm.write_the_models_dtype(Work(LOG, compiled=False))
 
 
 @pytest.mark.parametrize("name", ["EngineCore", "EngineCore_DP1", "VllmWorker-0"])

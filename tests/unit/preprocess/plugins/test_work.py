@@ -103,6 +103,32 @@ def test_input_that_we_refuse_is_left_for_stock_to_refuse() -> None:
     assert work.counts == {"left: refused": 1}
 
 
+def test_what_a_caller_would_round_comes_rounded() -> None:
+    """bfloat16 as its bits: half the memory, the numbers of the float32 rounded half to even; a kind of its own."""
+    spec = small_video()
+    work, oracle, clip = make_work(), Oracle(spec), noise(1, 3, 70, 90)
+    plain = work.patches(spec, [clip], oracle)
+    rounded = work.patches(spec, [clip], oracle, "bfloat16")
+    assert plain is not None
+    assert rounded is not None
+    assert rounded.pixel_values.dtype == np.uint16
+    assert np.array_equal(rounded.pixel_values, reference.to_bfloat16(plain.pixel_values))
+    assert oracle.calls == 2
+    assert work.patches(small_video(image_mean=[0.1] * 3), [clip], Oracle(spec), "bfloat16") is None
+
+
+def test_rounding_is_of_one_thread_and_ends() -> None:
+    """Other threads' callers have asked for nothing."""
+    work, seen = make_work(), []
+    with work.rounding():
+        assert work.rounds
+        thread = threading.Thread(target=lambda: seen.append(work.rounds))
+        thread.start()
+        thread.join()
+    assert seen == [False]
+    assert not work.rounds
+
+
 def test_a_result_is_not_overwritten_by_the_next() -> None:
     """Memory returns to the pool only when nobody holds it."""
     spec = small_video()
