@@ -151,6 +151,7 @@ def _lifespan(
                 from vision_bench.gateway.live_application import running_live  # noqa: PLC0415  # as above
 
                 await opened.enter_async_context(running_live(app, settings))
+            app.state.routes = DirectRoutes.made(app.state)
             yield {LIMITS_KEY: ConnectionLimits.of(settings)}
 
     return lifespan

@@ -76,7 +76,12 @@ class RequestLog:
             if message["type"] == "http.response.start":
                 timing = (b"server-timing", exchange.server_timing.encode())
                 message["headers"] = [*message.get("headers", ()), stamp, timing]
-            await _unless_closed(send, message)
+            try:
+                await send(message)
+            except (OSError, RuntimeError) as problem:
+                if _is_closed(problem):
+                    raise ClientLeft from problem
+                raise
             if message["type"] == "http.response.start":
                 exchange.status = message["status"]
             elif (body := message.get("body")) and scope["method"] != "HEAD":
@@ -125,22 +130,12 @@ class RequestLog:
         )
 
 
-async def _unless_closed(send: Send, message: Message) -> None:
-    """Send, or say that nobody is there.
+def _is_closed(problem: OSError | RuntimeError) -> bool:
+    """Whether the caller has closed the connection.
 
-    Between the end of a connection and uvicorn's hearing of it, uvloop refuses to write with a RuntimeError.
-
-    Raises:
-        ClientLeft: the caller has closed the connection.
+    Between its end and uvicorn's hearing of it, uvloop refuses to write with a RuntimeError.
     """
-    try:
-        await send(message)
-    except OSError as problem:
-        raise ClientLeft from problem
-    except RuntimeError as problem:
-        if "the handler is closed" not in str(problem):
-            raise
-        raise ClientLeft from problem
+    return isinstance(problem, OSError) or "the handler is closed" in str(problem)
 
 
 def _stopping() -> Refusal:

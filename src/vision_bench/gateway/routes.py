@@ -232,6 +232,11 @@ class DirectRoutes:
 
     _ROUTES: ClassVar = {"/chat": _Chat, "/chat/batch": _Batch, "/v1/chat/completions": _Chat}
 
+    @classmethod
+    def made(cls, state: State) -> dict[str, ASGIApp]:
+        """The routes by their paths, when everything that they need is in ``state``."""
+        return {path: route(state) for path, route in cls._ROUTES.items()}
+
     def __init__(self, app: ASGIApp, state: State, *, head_limit_bytes: int) -> None:
         self._app = app
         self._state = state
@@ -244,9 +249,9 @@ class DirectRoutes:
             return
         if scope["type"] == "http" and scope["method"] == "POST":
             path = scope["path"].removeprefix(scope.get("root_path", ""))
-            if route := self._ROUTES.get(path):
+            if path in self._ROUTES:
                 exchange_of(scope).route = path
-                await route(self._state)(scope, receive, send)
+                await self._state.routes[path](scope, receive, send)
                 return
         await self._app(scope, receive, send)
 

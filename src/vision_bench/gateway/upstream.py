@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from vision_bench.errors import BrokenStream, ConnectFailed, UpstreamError, UpstreamTimeout
+from vision_bench.gateway.deadline import Deadline
 from vision_bench.gateway.fleet import Fleet
 from vision_bench.gateway.journal import Call, word_of
 from vision_bench.gateway.timings import Timings
@@ -45,12 +45,9 @@ class Answer:
         self.headers = answer.headers
         self.held = b""
         self.is_whole = False
-
-    @property
-    def is_event_stream(self) -> bool:
-        """Whether vLLM streams events, asked or not."""
         media_type = self.headers.get("Content-Type", "").partition(";")[0]
-        return media_type.strip().lower() == "text/event-stream"
+        self.is_event_stream = media_type.strip().lower() == "text/event-stream"
+        """Whether vLLM streams events, asked or not."""
 
     async def read_ahead(self) -> None:
         """Read what is held back before anything goes to the caller: until then a failure costs no answer."""
@@ -135,24 +132,23 @@ class VLLMClient:
                 status: int | None = None
                 failure: str | None = None
                 call = _noted(timings, upstream.url, began_ns, headers, is_resent=has_moved)
+                limit = Deadline(self._timeout_seconds - spent_ns / 1e9)
                 try:
-                    async with (
-                        asyncio.timeout(self._timeout_seconds - spent_ns / 1e9) as limit,
-                        upstream.transport.post(CHAT_PATH, body, headers) as raw,
-                    ):
-                        timings.head_ms = elapsed_ms()
-                        status = raw.status
-                        is_busy = status in BUSY_STATUSES
-                        if not is_busy or has_moved or not self._fleet.has_other(upstream):
-                            answer = await _begun(raw, elapsed_ms)
-                            if not is_busy:
-                                self._fleet.answered(upstream)
-                            is_given = True
-                            yield answer
-                            return
+                    with limit:
+                        async with upstream.transport.post(CHAT_PATH, body, headers) as raw:
+                            timings.head_ms = elapsed_ms()
+                            status = raw.status
+                            is_busy = status in BUSY_STATUSES
+                            if not is_busy or has_moved or not self._fleet.has_other(upstream):
+                                answer = await _begun(raw, elapsed_ms)
+                                if not is_busy:
+                                    self._fleet.answered(upstream)
+                                is_given = True
+                                yield answer
+                                return
                     self._fleet.failed(upstream, f"it answered with status {raw.status}")
                 except TimeoutError:
-                    if not limit.expired():
+                    if not limit.is_over:
                         raise
                     raise UpstreamTimeout(
                         f"vLLM took longer than {self._timeout_seconds:g} s; "
