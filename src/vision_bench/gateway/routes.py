@@ -127,8 +127,7 @@ class _Exchange(Response):
 
 class _Chat(_Exchange):
     async def answer(self, upload: Upload, room: Room, scope: Scope, receive: Receive, send: Send) -> None:
-        # The pieces are not joined: a clip is copied once less.
-        body = [piece async for piece in upload.pieces()]
+        body = await upload.read()
         if self._policy is not None:
             body = [b"".join(body)]
             self._policy.check(body[0])
@@ -196,13 +195,14 @@ class _Batch(_Exchange):
             self._client, exchange, authorization=self.authorization(scope), queue_ms=exchange.timings.queue_ms
         )
         async with run:
-            async for piece in upload.pieces():
-                for item in reader.feed(piece):
-                    if allowance is not None and run.count:
-                        allowance.take_for_batch()
-                    if self._policy is not None:
-                        self._policy.check(bytes(item.body), place=f"items[{run.count}].body.")
-                    run.start(item).add_done_callback(_gives_back(room, len(memoryview(item.body))))
+            with upload:
+                while piece := await upload.next_piece():
+                    for item in reader.feed(piece):
+                        if allowance is not None and run.count:
+                            allowance.take_for_batch()
+                        if self._policy is not None:
+                            self._policy.check(bytes(item.body), place=f"items[{run.count}].body.")
+                        run.start(item).add_done_callback(_gives_back(room, len(memoryview(item.body))))
             count = reader.close()
             exchange.is_read = True
             room.free(reserved_bytes - upload.size_bytes)

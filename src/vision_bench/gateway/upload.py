@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from typing import Self
 
 from starlette.types import Message, Receive, Scope
 
@@ -30,7 +30,7 @@ def declared_bytes(scope: Scope, *, limit_bytes: int) -> int:
 
 
 class Upload:
-    """The body of a request as it comes.
+    """The body of a request as it comes, read inside a ``with`` block, which watches the time.
 
     Attributes:
         is_whole: its last byte has come.
@@ -50,38 +50,53 @@ class Upload:
         self._late: Refusal | None = None
         self._began_at = self._asked_at = 0.0
         self._is_waiting = False
+        self._has_begun = False
         self.is_whole = False
         self.size_bytes = 0
 
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """The body in the pieces in which it comes, refused as soon as it is known to be too big or too late.
+    def __enter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        self._began_at = self._asked_at = loop.time()
+        # One timer for the whole upload, which looks at the time of the last piece: a timer a piece would cost more.
+        self._timer = loop.call_later(min(self._idle_seconds, self._timeout_seconds), self._check, loop)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    async def next_piece(self) -> bytes:
+        """The next bytes of the body, refused as soon as it is known to be too big or too late; ``b""`` at its end.
 
         Raises:
             Refusal: 413, at most the limit was given out; 408, the caller stands still or takes too long.
             ClientLeft: the caller left before the end.
         """
-        loop = asyncio.get_running_loop()
-        self._task = asyncio.current_task()
-        self._began_at = loop.time()
-        # One timer for the whole upload, which looks at the time of the last piece: a timer a piece would cost more.
-        self._timer = loop.call_later(min(self._idle_seconds, self._timeout_seconds), self._check, loop)
-        try:
+        while not self.is_whole:
+            if self._has_begun:
+                await self._pace.turn()
+            self._has_begun = True
+            self._asked_at = asyncio.get_running_loop().time()
+            message = await self._next_message()
+            if message["type"] == "http.disconnect":
+                raise ClientLeft
+            piece: bytes = message.get("body", b"")
+            self.is_whole = not message.get("more_body", False)
+            self.size_bytes += len(piece)
+            if self.size_bytes > self._limit_bytes:
+                raise _too_large(f"more than {self._limit_bytes} bytes", self._limit_bytes)
+            if piece:
+                return piece
+        return b""
+
+    async def read(self) -> list[bytes]:
+        """All pieces to the end; see ``next_piece``. They are not joined: a clip is copied once less."""
+        pieces = []
+        with self:
             while not self.is_whole:
-                self._asked_at = loop.time()
-                message = await self._next_message()
-                if message["type"] == "http.disconnect":
-                    raise ClientLeft
-                piece = message.get("body", b"")
-                self.is_whole = not message.get("more_body", False)
-                self.size_bytes += len(piece)
-                if self.size_bytes > self._limit_bytes:
-                    raise _too_large(f"more than {self._limit_bytes} bytes", self._limit_bytes)
-                if piece:
-                    yield piece
-                if not self.is_whole:
-                    await self._pace.turn()
-        finally:
-            self._timer.cancel()
+                if piece := await self.next_piece():
+                    pieces.append(piece)
+        return pieces
 
     async def _next_message(self) -> Message:
         self._is_waiting = True

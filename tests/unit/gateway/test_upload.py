@@ -21,7 +21,7 @@ def upload(receive: Any, *, idle_seconds: float = 30.0, timeout_seconds: float =
 
 
 async def read(messages: Sequence[dict[str, Any]]) -> list[bytes]:
-    return [piece async for piece in upload(receiver(messages)).pieces()]
+    return await upload(receiver(messages)).read()
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ async def test_an_undeclared_length_is_refused_at_the_limit() -> None:
     messages = [part(b"abc"), part(b"defg"), part(b"never read")]
     receive = receiver(messages)
     with pytest.raises(Refusal, match="more than 6 bytes"):
-        _ = [piece async for piece in upload(receive).pieces()]
+        await upload(receive).read()
     assert (await receive())["body"] == b"never read"
 
 
@@ -88,7 +88,7 @@ def test_an_upload_that_pauses_or_drips_is_408(
         loop = asyncio.get_running_loop()
         slow = upload(slow_receiver(pauses_seconds), timeout_seconds=timeout_seconds)
         with pytest.raises(Refusal, match=setting) as caught:
-            _ = [piece async for piece in slow.pieces()]
+            await slow.read()
         assert (caught.value.status, caught.value.type) == (408, "upload_timeout")
         assert loop.time() == pytest.approx(after_seconds, abs=0.2)
         assert slow.size_bytes == came_bytes
@@ -105,9 +105,10 @@ def test_what_the_gateway_itself_takes_is_no_pause() -> None:
     async def main() -> None:
         messages = receiver([part(b"a"), part(b"b"), part(b"c", more=False)])
         pieces = []
-        async for piece in upload(messages).pieces():
-            pieces.append(piece)
-            await asyncio.sleep(60)
+        with upload(messages) as slowly_read:
+            while piece := await slowly_read.next_piece():
+                pieces.append(piece)
+                await asyncio.sleep(60)
         assert pieces == [b"a", b"b", b"c"]
 
     run(main())
@@ -118,7 +119,7 @@ def test_a_server_that_stops_in_the_same_moment_wins() -> None:
 
     async def main() -> None:
         async def consume() -> None:
-            _ = [piece async for piece in upload(slow_receiver([])).pieces()]
+            await upload(slow_receiver([])).read()
 
         task = asyncio.create_task(consume())
         await asyncio.sleep(0)
