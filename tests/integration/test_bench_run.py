@@ -457,3 +457,21 @@ async def test_a_client_is_calibrated_against_declared_times(tmp_path: Path) -> 
     assert told["ttft_ms"]["true_p50"] >= 50 and told["ttft_ms"]["p50"] >= 0 and told["ttft_ms"]["p99"] is None
     assert summary["calibration"] == again["calibration"] == told
     jsonschema.validate(summary, SUMMARY_SCHEMA)
+
+
+async def test_live_cameras_tell_how_fresh_their_answers_are(tmp_path: Path) -> None:
+    """A server of 200 ms behind frames every 60 ms: frames are dropped, which is no failure; every frame is on record,
+    the answers are older than a period, and no camera is sustained.
+    """
+    async with stub_upstream(answers(delay_seconds=0.2)) as stub:
+        summary = await run_against(stub, tmp_path, cameras=[2], period_ms=60, duration_seconds=1.5)
+    (step,) = summary["steps"]
+    frames, live = step["live"]["frames"], step["live"]
+    assert frames["due"] == step["requests"]["due"] == 50 and frames["failed"] == step["requests"]["failed"] == 0
+    assert frames["answered"] + frames["dropped"] == 50 and frames["dropped"] >= 20
+    assert frames["late"] == frames["answered"] and live["age_at_use_ms"]["p50"] >= 200
+    assert live["age_of_information_ms"]["mean"] >= 200 and not live["is_sustained"]
+    assert step["verdict"] in ("SATURATED", "CLIENT-LIMITED") and summary["live"]["cameras"] is None
+    records = list(read_records(tmp_path / "run", ChatRecord))
+    assert sorted({record.camera for record in records if record.outcome == "ok"}) == [0, 1]
+    jsonschema.validate(summary, SUMMARY_SCHEMA)

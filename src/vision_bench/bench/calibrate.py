@@ -20,7 +20,7 @@ from typing import Any
 import httpx
 
 from vision_bench.bench.arrivals import Process
-from vision_bench.bench.chat.accuracy import accuracy
+from vision_bench.bench.chat.own_error import own_error
 from vision_bench.bench.chat.record import ChatRecord
 from vision_bench.bench.plan import LoadPlan
 from vision_bench.bench.run import RunOptions, run
@@ -63,7 +63,7 @@ async def calibrate(
             truth = (await _get(f"{url}/truth")).splitlines()
         (step,) = summary["steps"]
         records = [record for record in read_records(folder / "run", ChatRecord) if record.step == step["step"]]
-        told = accuracy(records, map(json.loads, truth))
+        told = own_error(records, map(json.loads, truth))
     return {
         "declared": {"ttft_ms": TTFT_MS, "itl_ms": ITL_MS, "tokens": TOKENS},
         "rate": rate,

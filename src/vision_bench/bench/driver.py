@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from array import array
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from vision_bench.bench.arrivals import Schedule
+from vision_bench.bench.cameras import CameraLoad, Mailbox
 from vision_bench.bench.clock import Clock
-from vision_bench.bench.record import HARNESS_ERROR, OK, RUNNING, UNSENT, Record
+from vision_bench.bench.gauge import Gauge
+from vision_bench.bench.record import DROPPED, HARNESS_ERROR, OK, RUNNING, UNSENT, Record
 
 R = TypeVar("R", bound=Record)
 
@@ -53,35 +55,6 @@ class StepFacts:
     loop_lag_ns: array[int] = field(default_factory=lambda: array("q"))
 
 
-class _Gauge:
-    """Requests in flight, and their number integrated over a window."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.peak = 0
-        self._area = 0
-        self._last_ns = 0
-        self._window = (0, 0)
-
-    def open(self, start_ns: int, end_ns: int) -> None:
-        self._window = (start_ns, end_ns)
-        self.peak, self._area, self._last_ns = 0, 0, start_ns
-
-    def change(self, now_ns: int, by: int) -> None:
-        start_ns, end_ns = self._window
-        until_ns = min(max(now_ns, start_ns), end_ns)
-        if until_ns > self._last_ns:
-            self._area += self.count * (until_ns - self._last_ns)
-            self._last_ns = until_ns
-        self.count += by
-        self.peak = max(self.peak, self.count)
-
-    def mean(self, now_ns: int) -> float:
-        self.change(now_ns, 0)
-        start_ns, _ = self._window
-        return self._area / (self._last_ns - start_ns) if self._last_ns > start_ns else 0.0
-
-
 class Driver(Generic[R]):
     """Runs the steps of one run, one after the other.
 
@@ -108,7 +81,7 @@ class Driver(Generic[R]):
         self._keep = keep
         self._clock = clock
         self._drain_seconds = drain_seconds
-        self._gauge = _Gauge()
+        self._gauge = Gauge()
         self.ordinal = first_ordinal
 
     @property
@@ -148,6 +121,56 @@ class Driver(Generic[R]):
             await self._drain(tasks)
             watch.cancel()
             facts.is_complete = True
+
+    async def cameras(self, facts: StepFacts, schedule: Schedule, load: CameraLoad) -> None:
+        """Frames of live cameras: one question a camera at a time, the rest as its drop policy says.
+
+        Raises:
+            ExceptionGroup: ``keep`` failed.
+        """
+
+        def drop(record: R) -> None:
+            record.end(DROPPED)
+            self._leave(record)
+
+        boxes: list[Mailbox[R]] = [Mailbox(load.drop, drop) for _ in range(load.count)]
+        start_ns = self._begin(facts, schedule.window_ns)
+        async with contextlib.AsyncExitStack() as stack:
+            stack.callback(self._finish, facts)
+            stack.callback(self._account_unsent, facts, schedule)
+            stack.callback(self._account_waiting, boxes)
+            group = await stack.enter_async_context(asyncio.TaskGroup())
+            watch = group.create_task(self._watch(facts))
+            tasks: set[asyncio.Task[None]] = set()
+            for index, offset_ns in enumerate(schedule.offsets_ns):
+                await self._clock.sleep_until(start_ns + offset_ns)
+                record = self._next(facts, start_ns + offset_ns)
+                record.camera = load.camera(index)
+                self._enter(record)
+                box = boxes[record.camera]
+                if box.offer(record) is not None:
+                    task = group.create_task(self._watch_on(record, box))
+                    tasks.add(task)
+                    task.add_done_callback(tasks.discard)
+            await self._clock.sleep_until(start_ns + schedule.window_ns)
+            self._close_window(facts)
+            await self._drain(tasks)
+            watch.cancel()
+            facts.is_complete = True
+
+    async def _watch_on(self, record: R, box: Mailbox[R]) -> None:
+        """Ask about a camera's frame, then about the one that waits, until none does."""
+        frame: R | None = record
+        while frame is not None:
+            await self._send_out(frame, None)
+            frame = box.next()
+
+    def _account_waiting(self, boxes: Sequence[Mailbox[R]]) -> None:
+        """Frames that never got their turn."""
+        for box in boxes:
+            for record in box.empty():
+                record.end(UNSENT)
+                self._leave(record)
 
     async def closed_loop(
         self, facts: StepFacts, *, lanes: int, window_ns: int | None, max_requests: int | None = None
@@ -193,8 +216,20 @@ class Driver(Generic[R]):
         return record
 
     async def _run(self, record: R, slots: asyncio.Semaphore | None) -> None:
-        now_ns = record.dsp_ns = self._clock.now_ns()
-        self._gauge.change(now_ns, +1)
+        self._enter(record)
+        await self._send_out(record, slots)
+
+    def _enter(self, record: R) -> None:
+        """It is in flight: on its way, or waiting in here for a place."""
+        record.dsp_ns = self._clock.now_ns()
+        self._gauge.change(record.dsp_ns, +1)
+
+    def _leave(self, record: R) -> None:
+        record.stop_ns = self._clock.now_ns()
+        self._gauge.change(record.stop_ns, -1)
+        self._keep(record)
+
+    async def _send_out(self, record: R, slots: asyncio.Semaphore | None) -> None:
         if_cut_off = UNSENT
         try:
             async with slots or contextlib.nullcontext():
@@ -206,9 +241,7 @@ class Driver(Generic[R]):
         except Exception as problem:  # a bug of ours is one record's, not the run's
             record.end(HARNESS_ERROR, f"{type(problem).__name__}: {problem}")
         finally:
-            record.stop_ns = self._clock.now_ns()
-            self._gauge.change(record.stop_ns, -1)
-            self._keep(record)
+            self._leave(record)
 
     # --- the step around them
 

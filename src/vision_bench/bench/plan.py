@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from vision_bench.bench.arrivals import Process, Schedule, make_schedule, trace_schedule
+from vision_bench.bench.cameras import CameraLoad, Drop, camera_schedule
 from vision_bench.errors import InvalidRequest
 
 DEFAULT_SECONDS = 30.0
@@ -20,6 +21,8 @@ class LoadPlan:
         rates: requests a second, a step each; with them ``concurrency`` holds at most one number, a cap.
         concurrency: without rates, lanes of a closed loop, a step each.
         repeat: the whole ladder this many times, one after the other.
+        cameras: live cameras with a frame each ``period_ms``, a step each; without rates and concurrency.
+        deadline_ms: of their answers, from the frame on; None is one period.
     """
 
     rates: Sequence[float]
@@ -30,6 +33,10 @@ class LoadPlan:
     max_requests: int | None = None
     seed: int = 0
     repeat: int = 1
+    cameras: Sequence[int] = ()
+    period_ms: float | None = None
+    drop: Drop = "newest"
+    deadline_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,7 @@ class Step:
     arrivals: str | None
     window_ns: int | None
     max_requests: int | None
+    cameras: CameraLoad | None = None
 
     @property
     def count(self) -> int | None:
@@ -55,7 +63,7 @@ class Step:
         facts = asdict(self)
         schedule = facts.pop("schedule")
         return facts | {
-            "load": "closed" if self.schedule is None else "open",
+            "load": "cameras" if self.cameras else "closed" if self.schedule is None else "open",
             "offered_rate": None if self.schedule is None else round(self.schedule.rate, 6),
             "due": None if self.schedule is None else len(self.schedule.offsets_ns),
             "schedule_sha256": None if schedule is None or self.schedule is None else self.schedule.sha256,
@@ -103,6 +111,8 @@ def make_steps(plan: LoadPlan) -> list[Step]:
         InvalidRequest: options that contradict each other, or a step without arrivals.
     """
     is_trace = plan.arrivals.kind == "trace"
+    if plan.cameras or plan.period_ms is not None:
+        return [_camera_step(plan, count, number) for number in range(plan.repeat) for count in _checked(plan)]
     if not plan.rates and not plan.concurrency and not is_trace:
         raise InvalidRequest("no load was asked for; give --rate 1,2,5 (requests a second) or --concurrency 1,2,4")
     is_open = bool(plan.rates) or is_trace
@@ -117,6 +127,42 @@ def make_steps(plan: LoadPlan) -> list[Step]:
         else:
             steps += [_closed_step(plan, lanes, number) for lanes in plan.concurrency]
     return steps
+
+
+def _checked(plan: LoadPlan) -> Sequence[int]:
+    """The numbers of cameras, where nothing speaks against them."""
+    if not plan.cameras or plan.period_ms is None:
+        raise InvalidRequest("live cameras need both --cameras N,N and --period-ms, from one frame to the next")
+    if plan.rates or plan.concurrency or plan.arrivals.kind == "trace":
+        raise InvalidRequest("--cameras is a load of its own; leave out --rate, --concurrency and --arrivals")
+    if plan.max_requests is not None:
+        raise InvalidRequest("cameras run for a time: give --duration instead of --requests")
+    for name, value in (("--cameras", min(plan.cameras)), ("--period-ms", plan.period_ms)):
+        if value <= 0:
+            raise InvalidRequest(f"{name} must be above 0, not {value:g}")
+    if plan.deadline_ms is not None and plan.deadline_ms <= 0:
+        raise InvalidRequest(f"--deadline-ms must be above 0, not {plan.deadline_ms:g}")
+    check_sizes(plan)
+    return plan.cameras
+
+
+def _camera_step(plan: LoadPlan, count: int, number: int) -> Step:
+    period_ms = plan.period_ms or 0.0
+    load = CameraLoad(count, round(period_ms * 1e6), plan.drop, round((plan.deadline_ms or period_ms) * 1e6))
+    schedule = camera_schedule(
+        load, duration_seconds=plan.duration_seconds or DEFAULT_SECONDS, seed=f"{plan.seed}/cameras/{count}/{number}"
+    )
+    return Step(
+        name=f"{count} cameras, {period_ms:g} ms",
+        round=number,
+        rate=None,
+        concurrency=None,
+        schedule=schedule,
+        arrivals=f"cameras, drop {plan.drop}",
+        window_ns=schedule.window_ns,
+        max_requests=None,
+        cameras=load,
+    )
 
 
 def check_sizes(plan: LoadPlan) -> None:

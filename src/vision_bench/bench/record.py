@@ -13,6 +13,8 @@ RUNNING = "running"
 """Outcome: not finished when the step ended. Its latency is at least its age, ``stop_ns - due_ns``."""
 UNSENT = "unsent"
 """Outcome: due, and never sent, because the client could not."""
+DROPPED = "dropped"
+"""Outcome of a live camera's frame that its drop policy let go: nobody was free, or a newer one was there."""
 HARNESS_ERROR = "harness_error"
 """Outcome: this program failed, not the server."""
 
@@ -30,6 +32,7 @@ class Record:
         stop_ns: when the driver let go of it.
         outcome: ``ok``, or the one word that counts this failure.
         detail: what a person may want to read about a failure.
+        camera: whose frame it is, of a load of live cameras; its ``due_ns`` is when the frame was there.
     """
 
     step: int
@@ -40,6 +43,7 @@ class Record:
     stop_ns: int | None = None
     outcome: str | None = None
     detail: str | None = None
+    camera: int | None = None
 
     def end(self, outcome: str, detail: str | None = None) -> None:
         """Set how it ended."""

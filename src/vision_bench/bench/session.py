@@ -115,7 +115,9 @@ class Session:
         before = await self._link.observe()
         with self._ending(facts):
             async with self._telling(status, facts):
-                if step.schedule is not None:
+                if step.cameras is not None and step.schedule is not None:
+                    await self._driver.cameras(facts, step.schedule, step.cameras)
+                elif step.schedule is not None:
                     await self._driver.open_loop(facts, step.schedule, max_in_flight=step.concurrency)
                 else:
                     await self._driver.closed_loop(

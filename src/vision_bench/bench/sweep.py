@@ -174,6 +174,10 @@ def check_sweep(load: LoadPlan) -> None:
         raise InvalidRequest("--sweep finds the rates itself: give one --rate to begin with, and one cap at most")
     if load.arrivals.kind in ("ramp", "trace"):
         raise InvalidRequest(f"--sweep needs a steady load; --arrivals {load.arrivals.kind} is none")
+    if load.cameras:
+        raise InvalidRequest(
+            "--sweep searches a rate; give the numbers of cameras themselves, such as --cameras 1,2,4,8"
+        )
     if load.repeat != 1:
         raise InvalidRequest("--sweep and --repeat exclude each other: a doubtful step is run again by itself")
 

@@ -158,7 +158,7 @@ def judge(evidence: Evidence, flow: Flow | None) -> Verdict:
     saturated = _saturation(evidence, flow)
     if saturated and evidence.lag_p99_ms < evidence.response_p50_ms / 10:
         return Verdict("SATURATED", saturated)
-    if limited := _client_limit(evidence):
+    if limited := client_limit(evidence):
         return Verdict("CLIENT-LIMITED", limited)
     failed = evidence.due - evidence.ok
     if failed > MAX_FAILED * evidence.due:
@@ -183,7 +183,7 @@ def _saturation(evidence: Evidence, flow: Flow) -> str | None:
     )
 
 
-def _client_limit(evidence: Evidence) -> str | None:
+def client_limit(evidence: Evidence) -> str | None:
     """What the harness itself could not keep up with."""
     gap_ms = evidence.window_seconds * 1e3 / evidence.due
     lag_limit_ms = max(2.0, 0.05 * gap_ms)

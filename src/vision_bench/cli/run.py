@@ -40,6 +40,16 @@ OWN = (*CHAT,)
     help="constant, poisson, gamma:SHAPE, ramp:TO or trace:FILE (seconds from the start, a line each).",
 )
 @click.option("--concurrency", metavar="N,N", help="Closed loop: lanes, a step each. With --rate: a cap, one number.")
+@click.option("--cameras", metavar="N,N", help="Live streams: so many cameras, a step each.")
+@click.option("--period-ms", type=float, help="Live streams: from one frame of a camera to its next.")
+@click.option(
+    "--drop",
+    type=click.Choice(["newest", "busy", "none"]),
+    default="newest",
+    show_default=True,
+    help="Frames that come while their camera's last is out: the newest waits, none waits, all wait.",
+)
+@click.option("--deadline-ms", type=float, help="Live streams: an answer is late after this.  [default: the period]")
 @click.option("--sweep", is_flag=True, help="Find the largest rate that is kept up with, from --rate (or 1/s) on.")
 @click.option("--sweep-target", default=0.95, show_default=True, help="Share of all due that must keep the SLO.")
 @click.option(
@@ -111,6 +121,10 @@ def _options(flags: dict[str, Any]) -> RunOptions:
         max_requests=flags["requests"],
         seed=flags["seed"],
         repeat=flags["repeat"],
+        cameras=_numbers("--cameras", flags["cameras"], int),
+        period_ms=flags["period_ms"],
+        drop=flags["drop"],
+        deadline_ms=flags["deadline_ms"],
     )
     return RunOptions(
         workload=flags["workload"],

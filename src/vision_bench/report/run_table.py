@@ -28,6 +28,8 @@ def print_run(summary: Json, out: Path) -> None:
             _print_chat(console, summary)
     for step in summary["steps"]:
         console.print(f"{step['name']}: {step['verdict']}: {step['verdict_reason']}")
+    if live := summary.get("live"):
+        console.print(f"Sustained: {'none' if live['cameras'] is None else live['cameras']} live cameras.")
     if calibration := summary.get("calibration"):
         console.print(calibration_line(calibration))
     if sweep := summary.get("sweep"):

@@ -10,8 +10,9 @@ import pytest
 from tests.unit.bench.virtual_time import VirtualClock, run_virtual
 
 from vision_bench.bench.arrivals import Process, Schedule, make_schedule
+from vision_bench.bench.cameras import CameraLoad, Drop, camera_schedule
 from vision_bench.bench.driver import Driver, StepFacts
-from vision_bench.bench.record import OK, Record
+from vision_bench.bench.record import DROPPED, OK, RUNNING, UNSENT, Record
 
 Send = Callable[[Record], Awaitable[None]]
 
@@ -229,3 +230,55 @@ def test_ordinals_go_on_over_steps() -> None:
     assert [(record.step, record.index, record.ordinal) for record in bench.records] == [
         (1, 0, 0), (1, 1, 1), (1, 2, 2), (2, 0, 3), (2, 1, 4), (2, 2, 5),
     ]  # fmt: skip
+
+
+def cameras(bench: Bench, count: int, *, drop: Drop, seconds: float = 2, period_ms: int = 100) -> list[Record]:
+    load = CameraLoad(count, period_ms * 10**6, drop, period_ms * 10**6)
+    run_virtual(bench.driver.cameras(bench.facts, camera_schedule(load, duration_seconds=seconds, seed="0"), load))
+    return bench.in_order()
+
+
+@pytest.mark.parametrize(
+    ("drop", "waits_ms"),
+    [("newest", (0, 170)), ("busy", (0, 0)), ("none", (0, 2470))],
+)
+def test_a_camera_asks_one_question_at_a_time(drop: Drop, waits_ms: tuple[float, float]) -> None:
+    """Answers take 230 ms, frames come every 100: nobody is asked twice at once; what is dropped is on record, and
+    what a frame waited for its camera is not the harness's lag.
+    """
+    running: dict[int | None, int] = {}
+    sent: list[float] = []
+
+    async def send(record: Record) -> None:
+        running[record.camera] = running.get(record.camera, 0) + 1
+        assert running[record.camera] == 1
+        sent.append((asyncio.get_running_loop().time() * 1e9 - record.due_ns) / 1e6)
+        await asyncio.sleep(0.23)
+        running[record.camera] -= 1
+        record.end(OK)
+
+    bench = Bench(send)
+    records = cameras(bench, 3, drop=drop)
+    assert len(records) == bench.facts.due == 60 and bench.facts.is_complete
+    assert {record.camera for record in records} == {0, 1, 2}
+    assert max(map(lag_ms, records)) < 0.001
+    assert (min(sent), max(sent)) == pytest.approx(waits_ms, abs=1)
+    assert bench.outcomes().get(DROPPED, 0) == {"newest": 30, "busy": 39, "none": 0}[drop]
+    assert bench.facts.peak_in_flight >= 3 and bench.driver.in_flight == 0
+
+
+def test_a_camera_that_keeps_up_drops_nothing() -> None:
+    """50 ms for an answer, 100 between frames: every frame is sent when it is there."""
+    bench = Bench(answering(0.05))
+    records = cameras(bench, 2, drop="newest")
+    assert bench.outcomes() == {OK: 40}
+    assert bench.facts.mean_in_flight == pytest.approx(1.0, abs=0.02)
+    assert [record.stop_ns - record.due_ns for record in records if record.stop_ns] == [50_000_000] * 40
+
+
+def test_frames_that_never_got_their_turn_are_unsent() -> None:
+    """A server that never answers: one frame of each camera still runs, the newest waits, all others were dropped."""
+    bench = Bench(answering(10_000), drain_seconds=1)
+    cameras(bench, 2, drop="newest")
+    assert bench.outcomes() == {RUNNING: 2, UNSENT: 2, DROPPED: 36}
+    assert bench.driver.in_flight == 0

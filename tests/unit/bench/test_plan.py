@@ -89,3 +89,32 @@ def test_what_makes_no_load_is_refused(options: dict[str, Any], says: str) -> No
     """Before anything is sent."""
     with pytest.raises(InvalidRequest, match=says):
         steps(**options)
+
+
+def test_cameras_are_steps_with_frames_at_their_own_times() -> None:
+    """Two cameras at 500 ms for 3 s: twelve frames, four a second; the deadline is the period unless it is said."""
+    first, second = steps(cameras=[2, 4], period_ms=500, duration_seconds=3, drop="busy")
+    assert (first.name, first.count, second.count) == ("2 cameras, 500 ms", 12, 24)
+    facts = first.facts()
+    assert (facts["load"], facts["offered_rate"], facts["arrivals"]) == ("cameras", 4, "cameras, drop busy")
+    assert facts["cameras"] == {"count": 2, "period_ns": 500_000_000, "drop": "busy", "deadline_ns": 500_000_000}
+    (one,) = steps(cameras=[1], period_ms=500, deadline_ms=200)
+    assert one.cameras is not None and one.cameras.deadline_ns == 200_000_000
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"cameras": [2]}, "--period-ms"),
+        ({"period_ms": 100}, "--cameras"),
+        ({"cameras": [2], "period_ms": 100, "rates": [1]}, "--rate"),
+        ({"cameras": [2], "period_ms": 100, "max_requests": 5}, "--duration"),
+        ({"cameras": [0], "period_ms": 100}, "--cameras must be above 0"),
+        ({"cameras": [2], "period_ms": -1}, "--period-ms must be above 0"),
+        ({"cameras": [2], "period_ms": 100, "deadline_ms": 0}, "--deadline-ms"),
+    ],
+)
+def test_cameras_with_what_contradicts_them_are_refused(options: dict[str, Any], named: str) -> None:
+    """By the option that is missing or too many."""
+    with pytest.raises(InvalidRequest, match=named):
+        steps(**options)

@@ -13,7 +13,8 @@ from vision_bench.bench.chat.record import ChatRecord
 from vision_bench.bench.chat.samples import Samples
 from vision_bench.bench.chat.slo import is_good
 from vision_bench.bench.chat.stages import STAGES
-from vision_bench.bench.record import OK, RUNNING
+from vision_bench.bench.freshness import Frame, Freshness
+from vision_bench.bench.record import DROPPED, OK, RUNNING
 from vision_bench.bench.verdict import Span
 
 SPLIT_NUMBERS = ("ttft_ms", "e2e_ms")
@@ -32,6 +33,7 @@ class Counted:
         cached_told, cached_requests, cached_tokens: answers that tell cached tokens, that had some, and how many.
         token_ends: when an answer ended, and its tokens.
         spans: every request in the system, from its due time.
+        freshness: of answers about live cameras; None where there are none.
         accuracy: labelled answers, those that never came among them.
     """
 
@@ -54,6 +56,12 @@ class Counted:
     cached_tokens: int = 0
     token_ends: list[tuple[int, int]] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
+    freshness: Freshness | None = None
+
+    def __post_init__(self) -> None:
+        if self.context.cameras is not None:
+            self.freshness = Freshness(self.context.cameras)
+
     accuracy: AccuracyTally = field(default_factory=AccuracyTally)
 
     def add(self, record: ChatRecord) -> None:
@@ -64,9 +72,12 @@ class Counted:
         self.outcomes[outcome] += 1
         if record.status is not None:
             self.statuses[str(record.status)] += 1
-        if outcome != OK:
+        if outcome not in (OK, DROPPED):
             self.details[outcome, record.detail or ""] += 1
         self._add_span(record)
+        if self.freshness is not None:
+            usable_ns = None if record.val_ns is None else record.val_ns - self.context.start_ns
+            self.freshness.add(Frame(record.camera or 0, record.due_ns - self.context.start_ns, usable_ns), outcome)
         self.repeats += record.is_repeat
         self.connections += bool(record.is_new_connection)
         for name, number in CLIENT.items():
@@ -122,7 +133,7 @@ class Counted:
         self.spans.append(Span(record.due_ns - start_ns, ended, record.outcome == OK))
 
     def _put_scheduled(self, name: str, value: float | None, record: ChatRecord) -> None:
-        if name == "scheduled_ttft_ms" and not self.context.streams:
+        if (name == "scheduled_ttft_ms" and not self.context.streams) or record.outcome == DROPPED:
             return
         if record.outcome == OK:
             self.samples.put(name, value)

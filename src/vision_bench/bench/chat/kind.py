@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from vision_bench.bench.cameras import CameraLoad
 from vision_bench.bench.chat import formulas
 from vision_bench.bench.chat.metrics import Tally
 from vision_bench.bench.chat.numbers import StepContext
@@ -18,6 +19,7 @@ from vision_bench.bench.chat.stages import told_between
 from vision_bench.bench.chat.target import Address, ChatTarget, read_address
 from vision_bench.bench.chat.workload import Prepared, prepare, validity
 from vision_bench.bench.clock import Clock
+from vision_bench.bench.freshness import sustained
 from vision_bench.bench.kind import Kind, Link, Loaded, LoadOptions
 from vision_bench.bench.rundir import StepLog
 from vision_bench.bench.workload import WorkloadFile
@@ -118,6 +120,7 @@ def _tally(manifest: Mapping[str, Any], step: StepLog, last_ns: int) -> Tally:
         fixed_tokens=budget if is_fixed else None,
         slo=read_slo(facts["slo"]) if facts["slo"] else (),
         server=step.server or {},
+        cameras=CameraLoad(**cameras) if (cameras := step.begin.get("cameras")) else None,
         system_tokens=manifest.get("server", {}).get("system_tokens"),
         scoring=_scoring(facts),
     )
@@ -137,4 +140,8 @@ def _headline(record: ChatRecord) -> dict[str, float | None]:
     return {"TTFT": formulas.ttft_ms(record), "e2e": formulas.e2e_ms(record)}
 
 
-KIND = Kind(ChatRecord, _load, _tally, _headline, options=frozenset({"batch"}))
+def _totals(_: Mapping[str, Any], steps: list[Json]) -> Json:
+    return {"live": sustained(steps)}
+
+
+KIND = Kind(ChatRecord, _load, _tally, _headline, options=frozenset({"batch"}), totals=_totals)

@@ -9,7 +9,8 @@ from vision_bench.bench.chat.counted import Counted
 from vision_bench.bench.chat.numbers import CLIENT, SCHEDULED, SERVICE, StepContext
 from vision_bench.bench.chat.record import ChatRecord
 from vision_bench.bench.chat.stages import STAGES, stage_row
-from vision_bench.bench.record import OK, UNSENT
+from vision_bench.bench.freshness import judge_cameras
+from vision_bench.bench.record import DROPPED, OK, UNSENT
 from vision_bench.bench.verdict import Evidence, Flow, flow_of, judge
 from vision_bench.stats import percentile, wilson_interval
 
@@ -40,11 +41,13 @@ class Tally:
             self._counted.outcomes[LOST] = lost
             for name in SCHEDULED if context.streams else ("response_ms",):
                 self._samples.put_all(name, [math.inf] * lost)
-        ok, sent = self._counted.outcomes[OK], due - self._counted.outcomes[UNSENT]
+        ok, sent = self._counted.outcomes[OK], due - self._counted.outcomes[UNSENT] - self._counted.outcomes[DROPPED]
         flow = (
             flow_of(self._counted.spans, context.window_ns) if self._counted.spans and context.window_ns > 0 else None
         )
-        verdict = judge(self._evidence(due, ok), flow)
+        fresh, dropped = self._counted.freshness, self._counted.outcomes[DROPPED]
+        evidence = self._evidence(due, ok)
+        verdict = judge(evidence, flow) if fresh is None else judge_cameras(evidence, fresh)
         window_seconds = context.window_ns / 1e9
         return {
             "offered_rate": context.offered_rate,
@@ -58,7 +61,7 @@ class Tally:
                 "due": due,
                 "sent": sent,
                 "ok": ok,
-                "failed": due - ok,
+                "failed": due - ok - dropped,
                 "outcomes": dict(sorted(self._counted.outcomes.items())),
                 "statuses": dict(sorted(self._counted.statuses.items())),
             },
@@ -68,6 +71,7 @@ class Tally:
             ],
             **{name: self._samples.column(name) for name in (*SERVICE, "icl_ms", "itl_ms", *SCHEDULED, *CLIENT)},
             **self._totals(due, sent, flow),
+            "live": None if fresh is None else fresh.summary(due, context.window_ns),
         }
 
     def _achieved_rate(self, flow: Flow | None) -> float | None:
@@ -172,7 +176,9 @@ class Tally:
             loop_lag_p99_ms=context.loop_lag_p99_ms,
             cpu_share=context.cpu_share,
             response_p50_ms=percentile(responses, 0.5) if responses else math.inf,
-            failures=", ".join(f"{name} {count}" for name, count in self._counted.outcomes.most_common() if name != OK),
+            failures=", ".join(
+                f"{name} {count}" for name, count in self._counted.outcomes.most_common() if name not in (OK, DROPPED)
+            ),
             doubts=self._doubts(ok),
         )
 

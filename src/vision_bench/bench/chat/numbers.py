@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from vision_bench.bench.accuracy import Mark
+from vision_bench.bench.cameras import CameraLoad
 from vision_bench.bench.chat import formulas
 from vision_bench.bench.chat.record import ChatRecord
 from vision_bench.bench.chat.slo import Limit
@@ -74,6 +75,7 @@ class StepContext:
         streams: events were asked for; without, a failed request has no infinite TTFT either.
         is_cold: the workload says that caches are cold.
         fixed_tokens: every answer was asked to be this long.
+        cameras: the step's load, where that is live cameras.
         server: what the server counted in the step, as ``stages.told_between`` has it; empty where it does not tell.
         system_tokens: of the system prompt, in every prompt's count; None where there is none, or nobody tells.
         scoring: holds answers against labels; None without labels.
@@ -92,5 +94,6 @@ class StepContext:
     fixed_tokens: int | None = None
     slo: Sequence[Limit] = ()
     server: Mapping[str, Json] = field(default_factory=dict)
+    cameras: CameraLoad | None = None
     system_tokens: int | None = None
     scoring: Scores | None = None

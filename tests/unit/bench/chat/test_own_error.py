@@ -1,4 +1,4 @@
-"""bench.chat.accuracy: reported beside true."""
+"""bench.chat.own_error: reported beside true."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from vision_bench.bench.chat.accuracy import accuracy
+from vision_bench.bench.chat.own_error import own_error
 from vision_bench.bench.chat.record import ChatRecord
 
 MS = 1_000_000
@@ -28,7 +28,7 @@ def line(number: int, *, ttft_ms: float, **more: Any) -> dict[str, Any]:
 
 def test_the_error_is_the_distance_of_the_percentiles() -> None:
     """52 reported and 50 true are +2; 10 a token against 9 is +1; what was true stands beside it."""
-    told = accuracy([record(n, ttft_ms=52) for n in range(10)], [line(n, ttft_ms=50) for n in range(10)])
+    told = own_error([record(n, ttft_ms=52) for n in range(10)], [line(n, ttft_ms=50) for n in range(10)])
     assert (told["requests"], told["ok"], told["seen_by_server"], told["tokens_agree"]) == (10, 10, 10, True)
     assert (told["ttft_ms"]["p50"], told["ttft_ms"]["true_p50"]) == (2, 50)
     assert told["tpot_ms"]["p50"] == pytest.approx(1.0) and told["e2e_ms"]["p50"] == pytest.approx(4.0)
@@ -36,9 +36,9 @@ def test_the_error_is_the_distance_of_the_percentiles() -> None:
 
 def test_a_percentile_that_the_sample_cannot_carry_is_not_given() -> None:
     """Ten answers have a median and no p99; none have nothing."""
-    told = accuracy([record(n, ttft_ms=52) for n in range(10)], [line(n, ttft_ms=50) for n in range(10)])
+    told = own_error([record(n, ttft_ms=52) for n in range(10)], [line(n, ttft_ms=50) for n in range(10)])
     assert told["ttft_ms"]["p99"] is None and told["ttft_ms"]["count"] == 10
-    assert accuracy([], [])["ttft_ms"] == {
+    assert own_error([], [])["ttft_ms"] == {
         "count": 0, "p50": None, "true_p50": None, "p95": None, "true_p95": None, "p99": None, "true_p99": None,
     }  # fmt: skip
 
@@ -46,6 +46,6 @@ def test_a_percentile_that_the_sample_cannot_carry_is_not_given() -> None:
 def test_what_failed_or_is_unknown_to_the_server_is_counted_and_in_no_error() -> None:
     """One failed, one the server never saw, one whose tokens differ."""
     records = [record(0, ttft_ms=52), record(1, ttft_ms=900, outcome="truncated"), record(2, ttft_ms=900)]
-    told = accuracy(records, [line(0, ttft_ms=50), line(1, ttft_ms=50)])
+    told = own_error(records, [line(0, ttft_ms=50), line(1, ttft_ms=50)])
     assert (told["requests"], told["ok"], told["seen_by_server"], told["ttft_ms"]["count"]) == (3, 2, 2, 1)
-    assert not accuracy([record(0, ttft_ms=52, tokens=4)], [line(0, ttft_ms=50)])["tokens_agree"]
+    assert not own_error([record(0, ttft_ms=52, tokens=4)], [line(0, ttft_ms=50)])["tokens_agree"]

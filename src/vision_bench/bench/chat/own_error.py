@@ -23,7 +23,7 @@ NUMBERS: dict[str, tuple[Callable[[ChatRecord], float | None], str]] = {
 """Ours, and the server's name for the same span."""
 
 
-def accuracy(records: Iterable[ChatRecord], truth: Iterable[Truth]) -> Json:
+def own_error(records: Iterable[ChatRecord], truth: Iterable[Truth]) -> Json:
     """For each number reported and true percentiles with their distance; and whether counts agree.
 
     Args:
