@@ -58,3 +58,15 @@ def test_the_tests_that_the_threat_model_names_exist() -> None:
     for name in named:
         folder = name.rpartition("/")[0] or folder
         assert (ROOT / "tests" / folder / name.rpartition("/")[2]).is_file(), name
+
+
+def test_every_known_fault_has_a_test_that_exists() -> None:
+    """docs/known-faults.md: S1 to S11 and B1 to B11, each with the function of a file below tests/."""
+    rows = [line.split("|") for line in (ROOT / "docs" / "known-faults.md").read_text("utf-8").splitlines()]
+    tests = {
+        row[1].strip(): row[5].strip(" `") for row in rows if len(row) == 7 and re.match(r"[SB]\d", row[1].strip())
+    }
+    assert set(tests) == {f"{kind}{number}" for kind in "SB" for number in range(1, 12)}
+    for case, named in tests.items():
+        file, _, function = named.partition("::")
+        assert f"def {function}(" in (ROOT / "tests" / file).read_text("utf-8"), case

@@ -55,6 +55,7 @@ class Link(NamedTuple):
         ready: before each step: make what so many requests from this ordinal on need.
         observe: before and after each step: what the server counts, in any form, or None.
         told: what two of those say of the step between them.
+        probe: measured once, before the first step of a new run; its ``ordinals`` are used up by it.
         send: send what a record stands for and fill the record in, whatever happens; only a bug raises.
     """
 
@@ -63,6 +64,7 @@ class Link(NamedTuple):
     observe: Callable[[], Awaitable[Any]]
     told: Callable[[Any, Any], Json]
     send: Callable[[Any], Awaitable[None]]
+    probe: Callable[[], Awaitable[Json]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

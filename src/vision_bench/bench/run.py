@@ -95,6 +95,8 @@ async def run(
             manifest["server"] = await link.check() | manifest.get("server", {})
             if calibrate is not None and not options.is_resumed:
                 manifest["calibration"] = await calibrate()
+            if link.probe is not None and not options.is_resumed:
+                manifest["probe"] = await link.probe()
             folder = RunFolder.reopen(options.out) if options.is_resumed else RunFolder.create(options.out, manifest)
             with folder:
                 session = Session(
@@ -103,6 +105,7 @@ async def run(
                     folder,
                     clock,
                     drain_seconds=min(DRAIN_SECONDS, loaded.timeout_seconds),
+                    first_ordinal=manifest.get("probe", {}).get("ordinals", 0),
                     on_status=on_status,
                 )
                 try:

@@ -57,6 +57,7 @@ class Session:
         clock: Clock,
         *,
         drain_seconds: float,
+        first_ordinal: int = 0,
         on_status: Callable[[Status], None] | None = None,
     ) -> None:
         self._kind = kind
@@ -76,7 +77,7 @@ class Session:
             keep=self._keep,
             clock=clock,
             drain_seconds=drain_seconds,
-            first_ordinal=earlier + 1,
+            first_ordinal=max(earlier + 1, first_ordinal),
         )
 
     async def run(self, program: Program, warm_up: int) -> None:

@@ -13,7 +13,14 @@ if TYPE_CHECKING:
 ALL_OK, SOME_FAILED, NOTHING_DONE = 0, 3, 4
 
 
-CHAT = (click.Option(["--batch"], type=click.IntRange(1), help="Items in one request to /chat/batch."),)
+CHAT = (
+    click.Option(["--batch"], type=click.IntRange(1), help="Items in one request to /chat/batch."),
+    click.Option(
+        ["--preprocess-pairs"],
+        type=click.IntRange(6),
+        help="First so many pairs, one request at a time: what media cost before the model, by difference.",
+    ),
+)
 OWN = (*CHAT,)
 """Options that one kind alone takes, None unless given; ``Kind.options`` has their names."""
 

@@ -13,6 +13,7 @@ from vision_bench.bench.chat import formulas
 from vision_bench.bench.chat.metrics import Tally
 from vision_bench.bench.chat.numbers import StepContext
 from vision_bench.bench.chat.pool import Pool
+from vision_bench.bench.chat.preprocess_pairs import Pairs, check_pairs
 from vision_bench.bench.chat.record import ChatRecord
 from vision_bench.bench.chat.slo import read_slo
 from vision_bench.bench.chat.stages import told_between
@@ -41,10 +42,13 @@ def _load(file: WorkloadFile, options: LoadOptions) -> Loaded:
             if is_batch
             else f"--batch belongs to /chat/batch; {address.url} takes one chat at a time"
         )
+    pairs: int | None = options.own.get("preprocess_pairs")
     if options.slo is not None:
         read_slo(options.slo)
     prepared = prepare(file, can_stream=not is_batch, salt=options.seed, batch_size=batch_size)
     workload = prepared.workload
+    if pairs is not None:
+        check_pairs(workload.media, workload.cache, address.wire)
     facts = {
         "name": workload.name,
         "fingerprint": prepared.fingerprint,
@@ -69,13 +73,13 @@ def _load(file: WorkloadFile, options: LoadOptions) -> Loaded:
     @asynccontextmanager
     async def open_target(clock: Clock, run_id: str) -> AsyncIterator[Link]:
         async with Pool(address.host, address.port, is_secure=address.is_secure) as pool:
-            yield _link(prepared, address, pool, clock, run_id, options.api_key)
+            yield _link(prepared, address, pool, clock, run_id, options, pairs)
 
     return Loaded(facts, labels, workload.timeout_seconds, prepared.bodies.need_a_count, open_target)
 
 
 def _link(  # noqa: PLR0917 - what is joined here has nothing in common
-    prepared: Prepared, address: Address, pool: Pool, clock: Clock, run_id: str, api_key: str | None
+    prepared: Prepared, address: Address, pool: Pool, clock: Clock, run_id: str, options: LoadOptions, pairs: int | None
 ) -> Link:
     target = ChatTarget(
         address,
@@ -84,7 +88,7 @@ def _link(  # noqa: PLR0917 - what is joined here has nothing in common
         clock=clock,
         timeout_seconds=prepared.workload.timeout_seconds,
         run_id=run_id,
-        api_key=api_key,
+        api_key=options.api_key,
         is_valid=None if prepared.schema is None else validity(prepared.schema),
     )
 
@@ -95,7 +99,12 @@ def _link(  # noqa: PLR0917 - what is joined here has nothing in common
             told["system_tokens"] = await target.count_system(workload.model, workload.system)
         return told
 
-    return Link(check, prepared.bodies.ready, target.observe, told_between, target.send)
+    async def probe() -> Json:
+        return await Pairs(prepared.bodies, target.send_item, clock.now_ns, options.seed).run(pairs or 0)
+
+    return Link(
+        check, prepared.bodies.ready, target.observe, told_between, target.send, None if pairs is None else probe
+    )
 
 
 def _tally(manifest: Mapping[str, Any], step: StepLog, last_ns: int) -> Tally:
@@ -120,6 +129,7 @@ def _tally(manifest: Mapping[str, Any], step: StepLog, last_ns: int) -> Tally:
         fixed_tokens=budget if is_fixed else None,
         slo=read_slo(facts["slo"]) if facts["slo"] else (),
         server=step.server or {},
+        preprocess_ms=(manifest.get("probe") or {}).get("media_less_text_ms"),
         cameras=CameraLoad(**cameras) if (cameras := step.begin.get("cameras")) else None,
         system_tokens=manifest.get("server", {}).get("system_tokens"),
         scoring=_scoring(facts),
@@ -140,8 +150,8 @@ def _headline(record: ChatRecord) -> dict[str, float | None]:
     return {"TTFT": formulas.ttft_ms(record), "e2e": formulas.e2e_ms(record)}
 
 
-def _totals(_: Mapping[str, Any], steps: list[Json]) -> Json:
-    return {"live": sustained(steps)}
+def _totals(manifest: Mapping[str, Any], steps: list[Json]) -> Json:
+    return {"live": sustained(steps), "preprocess_pairs": manifest.get("probe")}
 
 
-KIND = Kind(ChatRecord, _load, _tally, _headline, options=frozenset({"batch"}), totals=_totals)
+KIND = Kind(ChatRecord, _load, _tally, _headline, options=frozenset({"batch", "preprocess_pairs"}), totals=_totals)

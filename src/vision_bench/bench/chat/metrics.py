@@ -124,6 +124,8 @@ class Tally:
 
     def _stages(self) -> list[Json]:
         seen = self._samples.group("stage/")
+        if self.context.preprocess_ms is not None:
+            seen["decoding_and_preprocessing"] = self.context.preprocess_ms
         told = self.context.server.get("histograms", {})
         return [stage_row(stage, seen.get(stage.name), told) for stage in STAGES]
 

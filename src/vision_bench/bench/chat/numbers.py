@@ -75,6 +75,7 @@ class StepContext:
         streams: events were asked for; without, a failed request has no infinite TTFT either.
         is_cold: the workload says that caches are cold.
         fixed_tokens: every answer was asked to be this long.
+        preprocess_ms: a column: what media cost before the model, by pairs; None where they were not measured.
         cameras: the step's load, where that is live cameras.
         server: what the server counted in the step, as ``stages.told_between`` has it; empty where it does not tell.
         system_tokens: of the system prompt, in every prompt's count; None where there is none, or nobody tells.
@@ -94,6 +95,7 @@ class StepContext:
     fixed_tokens: int | None = None
     slo: Sequence[Limit] = ()
     server: Mapping[str, Json] = field(default_factory=dict)
+    preprocess_ms: Json | None = None
     cameras: CameraLoad | None = None
     system_tokens: int | None = None
     scoring: Scores | None = None

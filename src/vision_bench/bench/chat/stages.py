@@ -40,6 +40,14 @@ def _streaming_ms(record: ChatRecord) -> float | None:
     return between_ms(first_ns(record), record.k_ns[-1] if record.k_ns else None)
 
 
+def _gateway_itself_ms(record: ChatRecord) -> float | None:
+    """From the last byte sent to the answer's headers, without the gateway's queue and the upstream: its own work, and
+    both ways of the network."""
+    queue, upstream = record.server_ms.get("queue_ms"), record.server_ms.get("upstream_ms")
+    total = between_ms(record.bod_ns, record.rsp_ns)
+    return None if queue is None or upstream is None or total is None else max(0.0, total - queue - upstream)
+
+
 _OUTSIDE = "not part of this workload"
 _BEFORE = "done before the clock starts"
 _UNSEEN = "no answer got that far"
@@ -57,7 +65,8 @@ STAGES = (
     Stage("upload", "client", _UNSEEN, lambda record: between_ms(record.hdr_ns, record.bod_ns)),
     Stage("gateway_queue", "Server-Timing", _SILENT, _told("queue_ms")),
     Stage("gateway_upstream", "Server-Timing", _SILENT, _told("upstream_ms")),
-    Stage("decoding_and_preprocessing", "", _SILENT),
+    Stage("gateway_itself", "client less Server-Timing", _SILENT, _gateway_itself_ms),
+    Stage("decoding_and_preprocessing", "paired difference before the run: media less text", _SILENT),
     Stage("scheduling", "per-request metrics", _SILENT, _told("queue_time_ms"), "vllm:request_queue_time_seconds"),
     Stage("prefill", "", _SILENT, None, "vllm:request_prefill_time_seconds"),
     Stage("sent_to_first_event", "client", _NO_EVENTS, lambda record: between_ms(record.bod_ns, first_ns(record))),

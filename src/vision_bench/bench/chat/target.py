@@ -195,6 +195,10 @@ class ChatTarget:
             )
         else:
             item = self._bodies.item(record.ordinal)
+        await self.send_item(record, item)
+
+    async def send_item(self, record: ChatRecord, item: Item) -> None:
+        """Send this, and fill the record in."""
         self._describe(record, item)
         reader = AnswerReader(
             record, now=self._now, batch_size=item.batch_size, is_valid=self._is_valid, parse=quick_json

@@ -226,11 +226,24 @@ def test_every_stage_is_in_the_table_told_or_unknown() -> None:
     assert rows["first_to_last_event"]["ms"]["p50"] == 20
     unknown = [name for name, row in rows.items() if row["source"].startswith("unknown")]
     assert unknown == [
-        "frame_capture", "video_transport", "selection", "encoding", "gateway_upstream", "decoding_and_preprocessing",
-        "scheduling", "generation",
+        "frame_capture", "video_transport", "selection", "encoding", "gateway_upstream", "gateway_itself",
+        "decoding_and_preprocessing", "scheduling", "generation",
     ]  # fmt: skip
     assert all(rows[name]["ms"] is rows[name]["server"] is None for name in unknown)
     assert rows["selection"]["source"] == "unknown: done before the clock starts"
+
+
+def test_the_gateways_own_time_is_what_queue_and_upstream_leave() -> None:
+    """Headers 30 ms after the last byte, 2 in the queue and 25 upstream: 3 are the gateway's and the network's."""
+    records = [
+        answered(n, due=n * 100, sent=n * 100, bod_ns=n * 100 * MS, rsp_ns=(n * 100 + 30) * MS,
+                 server_ms={"queue_ms": 2.0, "upstream_ms": 25.0})
+        for n in range(1, 40)
+    ]  # fmt: skip
+    rows = {row["stage"]: row for row in summary_of(records)["stages"]}
+    assert (
+        rows["gateway_itself"]["ms"]["p50"] == 3.0 and rows["gateway_itself"]["source"] == "client less Server-Timing"
+    )
 
 
 def test_encoding_inside_the_clock_is_a_stage() -> None:
