@@ -1,8 +1,14 @@
-"""The result for a terminal, and for docs/methodology.md: the same Markdown."""
+"""The result for a terminal, and as Markdown for docs/methodology.md.
+
+python -m benchmarks.truth.table benchmarks/truth/result.json docs/methodology.md     # fill in its tables again
+"""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
@@ -39,6 +45,53 @@ def lines(result: Json) -> list[str]:
             f"  {one['rate']}/s: lag p99 {_number(one['lag_p99_ms'])} ms, {one['cpu_share']:.0%} of a core"
             for one in found["tried"]
         ]
+    return text
+
+
+BEGIN, END = "<!-- truth: from here on written by benchmarks.truth.table -->", "<!-- truth: to here -->"
+
+
+def fill(result: Json, page: Path) -> None:
+    """Put the tables between the marks of a page.
+
+    Raises:
+        ValueError: the page has no marks.
+    """
+    before, _, rest = page.read_text("utf-8").partition(BEGIN)
+    _, mark, after = rest.partition(END)
+    if not mark:
+        raise ValueError(f"{page} lacks the marks {BEGIN!r} and {END!r}")
+    text = "\n".join([before + BEGIN, "", *markdown(result), "", END]) + after
+    temporary = page.with_name(f".{page.name}.part")
+    temporary.write_text(text, "utf-8")
+    temporary.replace(page)
+
+
+def markdown(result: Json) -> list[str]:
+    """The tables as a page has them."""
+    machine = result["machine"]
+    right = sum(trap["is_right"] for trap in result["traps"])
+    text = [
+        f"Made on {result['when'][:10]} on {machine['processors']} processors ({machine['system']}, Python "
+        f"{machine['python']}); load average {result['load_before']} before and {result['load_after']} after.",
+        "",
+        _row(["quantity", "measured", "must", "aim", "best other tool", ""]),
+        _row(["---"] * 6),
+    ]
+    for row in result["bar"]:
+        met = {True: "met", False: "**not met**", None: "withheld"}[row["is_met"]]
+        numbers = [_number(row["measured"], 3), f"{row['must']:g}", f"{row['aim']:g}"]
+        text.append(_row([row["name"], *numbers, row["best_peer"], met]))
+    text += ["", *_cells(result)]
+    text.append(
+        f"Traps told rightly: {right} of {len(result['traps'])} ({', '.join(t['trap'] for t in result['traps'])})."
+    )
+    if result["wire"]:
+        text.append(f"Wire cases read rightly: {result['wire']['right']} of {result['wire']['cases']}.")
+    if result["ceiling"]:
+        text.append(
+            f"One core drives {result['ceiling']['rate']} streams of 64 tokens a second with p99 lag under 5 ms."
+        )
     return text
 
 
@@ -81,3 +134,7 @@ def _errors(pair: Json) -> str:
 
 def _number(value: float | None, digits: int = 2) -> str:
     return "withheld" if value is None else f"{value:.{digits}f}"
+
+
+if __name__ == "__main__":
+    fill(json.loads(Path(sys.argv[1]).read_text("utf-8")), Path(sys.argv[2]))
