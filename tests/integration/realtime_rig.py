@@ -190,6 +190,14 @@ def _raw(message: Json | str | bytes) -> str | bytes:
 
 def decoded(media: list[bytes]) -> list[NDArray[np.uint8]]:
     """Brightness (H, W) of every picture that the joined frames hold."""
+    return [planes[: planes.shape[0] * 2 // 3] for planes in _planes(media)]
+
+
+def decoded_colour(media: list[bytes]) -> list[NDArray[np.uint8]]:
+    """The colour planes of every picture, (H / 2, W), as the library packs them."""
+    return [planes[planes.shape[0] * 2 // 3 :] for planes in _planes(media)]
+
+
+def _planes(media: list[bytes]) -> list[NDArray[np.uint8]]:
     with av.open(io.BytesIO(b"".join(media))) as container:
-        frames = [frame.to_ndarray(format="yuv420p") for frame in container.decode(video=0)]
-    return [frame[: frame.shape[0] * 2 // 3] for frame in frames]
+        return [frame.to_ndarray(format="yuv420p") for frame in container.decode(video=0)]

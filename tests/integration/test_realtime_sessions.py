@@ -13,6 +13,7 @@ from tests.integration.realtime_rig import (
     RealtimeRig,
     Seen,
     decoded,
+    decoded_colour,
     fast,
     play,
     realtime_engine,
@@ -233,6 +234,9 @@ async def test_a_prompt_event_starts_and_completes_where_prompts_are_known() -> 
     first = next(one["transport_chunk_index"] for one in seen.metadata if one["started_event_ids"])
     told = [(one["active_event_ids"], one["completed_event_ids"]) for one in seen.metadata[first : first + 3]]
     assert told == [(["rain"], []), (["rain"], ["rain"]), ([], [])]
+    colours = [colour.astype(int) for colour in decoded_colour(seen.media)]
+    assert abs(colours[12 * first - 4] - colours[0]).mean() < 2  # the last picture before it
+    assert abs(colours[-1] - colours[0]).mean() > 5
 
 
 async def test_an_event_in_the_last_chunk_ends_the_session() -> None:

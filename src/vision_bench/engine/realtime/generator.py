@@ -6,6 +6,7 @@ from vision_bench.engine.realtime.conditioning import Conditions
 from vision_bench.engine.realtime.muxer import FragmentMuxer
 from vision_bench.engine.realtime.picture import open_picture
 from vision_bench.engine.realtime.pose import ORIGIN, picture_poses
+from vision_bench.engine.realtime.tint import PromptTint
 from vision_bench.engine.realtime.world import World
 from vision_bench.media.marks import draw_marks, strip_rows
 from vision_bench.wire.realtime.marks import marks_of
@@ -26,6 +27,7 @@ class Generator:
         width, height = start.size or (0, 0)
         picture = open_picture(start.config["image_reference"]["image_url"], width=width, height=height)
         self._world = World(picture)
+        self._tint = PromptTint(start.prompt)
         self._muxer = FragmentMuxer(width=width, height=height, fps=start.fps)
         self._strip_rows = strip_rows(width)
         self._before = ORIGIN
@@ -37,9 +39,10 @@ class Generator:
         None at all when the chunk ``is_held`` back: they come with the next one's.
         """
         poses = picture_poses(self._before, conditions.poses, is_first_chunk=conditions.index == 0)
+        self._tint.follow(conditions.prompt, conditions.prompt_share)
         for pose in poses:
             self._world.move(pose)
-            picture = self._world.picture()
+            picture = self._tint.applied(self._world.picture())
             draw_marks(picture.luma, marks_of(self._frame, conditions.index, conditions.active_event_ids))
             for colour in (picture.blue, picture.red):
                 colour[: self._strip_rows // 2] = GREY
