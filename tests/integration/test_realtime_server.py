@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from tests.integration.realtime_rig import decoded, fast, play, realtime_engine, start_message
+import asyncio
+import re
+import signal
+import subprocess
+
+import websockets
+from tests.integration.engine_rig import ENGINE_COMMAND
+from tests.integration.realtime_rig import Json, decoded, fast, play, realtime_engine, start_message
 
 from vision_bench.media.marks import read_marks
 from vision_bench.wire.realtime.truth import ChunkTruth
@@ -34,3 +41,26 @@ async def test_declared_times_are_kept() -> None:
         truth = [one for one in await rig.truth() if isinstance(one, ChunkTruth)]
     assert all(one.sent_ns >= one.due_ns for one in truth)
     assert truth[0].due_ns - truth[0].slot_ns == 150_000_000
+
+
+async def test_the_command_serves_and_stops_in_mid_session() -> None:
+    """`vision-bench engine --realtime` says where; on SIGTERM the client is told 1012 and the process ends."""
+    options = ("--port", "0", "--width", "256", "--height", "192", "--ttfc-ms", "0", "--chunk-ms", "100")
+    process = await asyncio.create_subprocess_exec(*ENGINE_COMMAND, "--realtime", *options, stderr=subprocess.PIPE)
+    try:
+        assert process.stderr is not None
+        found = re.search(r"(ws://\S+) as lingbot-world", (await process.stderr.readline()).decode())
+        assert found
+        async with websockets.connect(found[1], max_size=None, proxy=None) as socket:
+
+            def stop(message: Json) -> None:
+                if message["type"] == "video.chunk_metadata" and message["transport_chunk_index"] == 1:
+                    process.send_signal(signal.SIGTERM)
+
+            seen = await play(socket, start_message(chunks=10_000), react=stop)
+        assert seen.close_code == 1012
+        assert await asyncio.wait_for(process.wait(), 60) == -signal.SIGTERM
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()

@@ -6,9 +6,14 @@ import socket
 
 from vision_bench.errors import InvalidSettings
 
+BACKLOG = 2048
+"""uvicorn's own; the system may hold fewer."""
+
 
 def listen(host: str, port: int) -> socket.socket:
-    """A bound socket; uvicorn's own way ends the process with a bare 1 when the port is taken.
+    """A socket that listens: who connects before the server runs waits for it, and is not refused.
+
+    uvicorn's own way ends the process with a bare 1 when the port is taken.
 
     Raises:
         InvalidSettings: the address cannot be listened on.
@@ -18,6 +23,7 @@ def listen(host: str, port: int) -> socket.socket:
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
+        listener.listen(BACKLOG)
     except OSError as error:
         raise InvalidSettings(
             f"cannot listen on {host}:{port}: {error.strerror}; choose another with --port"
