@@ -158,7 +158,7 @@ async def test_what_is_wrong_with_the_content_ends_the_session_after_it_began() 
 
 async def test_silence_is_refused() -> None:
     """Who says nothing until the deadline is told so."""
-    async with realtime_engine(fast(deadlines=Deadlines(start_seconds=0.1))) as rig:
+    async with realtime_engine(fast(deadlines=Deadlines(start_seconds=0.5))) as rig:
         async with rig.connect() as socket:
             message = json.loads(await socket.recv())
             await socket.wait_closed()

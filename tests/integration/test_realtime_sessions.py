@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -62,16 +63,15 @@ async def chunks_of(rig: RealtimeRig, request_id: str) -> list[ChunkTruth]:
 
 async def test_the_second_session_waits_its_turn() -> None:
     """It is told video.start at once and generated when the first one is through; the truth tells how long it took."""
-    async with realtime_engine(fast(ttfc_ms=100, chunk_ms=50)) as rig, rig.connect() as one, rig.connect() as two:
+    async with realtime_engine(fast(ttfc_ms=1000, chunk_ms=50)) as rig, rig.connect() as one, rig.connect() as two:
         first = await began(one, start_message(chunks=3))
         second = await began(two, start_message(chunks=2))
-        assert await chunks_of(rig, first) == []  # video.start came while the first had not even a chunk
         seen = await asyncio.gather(play(one), play(two))
         firsts, seconds = await chunks_of(rig, first), await chunks_of(rig, second)
     assert [one.types[-1] for one in seen] == ["session.done"] * 2
     assert seconds[0].slot_ns >= firsts[-1].due_ns
-    assert seconds[0].start_read_ns < firsts[0].sent_ns
-    assert seconds[0].due_ns == seconds[0].slot_ns + SECOND // 10
+    assert seconds[0].start_read_ns < firsts[0].sent_ns  # and video.start came before this was asked for
+    assert seconds[0].due_ns == seconds[0].slot_ns + SECOND
 
 
 async def test_who_leaves_while_waiting_still_costs_a_first_chunk() -> None:
@@ -89,12 +89,14 @@ async def test_who_leaves_while_waiting_still_costs_a_first_chunk() -> None:
 
 async def test_who_stops_while_waiting_costs_nothing() -> None:
     """Done at once, stopped, nothing sent; the first session goes on and the third one follows it."""
-    async with realtime_engine(fast(ttfc_ms=300, chunk_ms=10)) as rig, rig.connect() as one, rig.connect() as two:
+    async with realtime_engine(fast(ttfc_ms=1000, chunk_ms=10)) as rig, rig.connect() as one, rig.connect() as two:
         first = await began(one, start_message(chunks=2))
         await began(two, start_message(chunks=2))
         stopped = await play(two, STOP)
-        assert await chunks_of(rig, first) == []  # done came while the first session had the slot
+        stopped_ns = time.monotonic_ns()
         assert (await play(one)).types[-1] == "session.done"
+        firsts = await chunks_of(rig, first)
+    assert stopped_ns < firsts[0].sent_ns  # it did not wait for the slot
     done = stopped.messages[-1]
     assert (done["type"], done["chunks"], done["stopped"]) == ("session.done", 0, True)
 
@@ -143,7 +145,7 @@ async def test_a_stop_ends_without_trailer_and_loses_a_picture() -> None:
 
 
 async def test_a_client_that_leaves_in_mid_chunk_holds_the_slot_until_the_next_is_sent() -> None:
-    """The next session gets the slot when the chunk that was being made is due, not before and not much work later."""
+    """The next session gets the slot when the chunk that was being made is due, not before."""
     async with realtime_engine(fast(chunk_ms=300)) as rig:
         async with rig.connect() as gone:
             left = await began(gone, start_message(chunks=20))
@@ -153,9 +155,9 @@ async def test_a_client_that_leaves_in_mid_chunk_holds_the_slot_until_the_next_i
         async with rig.connect() as socket:
             request_id = await began(socket, start_message(chunks=1))
             await play(socket)
-        (first,) = await chunks_of(rig, left)
+        last = (await chunks_of(rig, left))[-1]
         after = await chunks_of(rig, request_id)
-    assert after[0].slot_ns >= first.due_ns + 0.3 * SECOND
+    assert after[0].slot_ns >= last.due_ns + 0.3 * SECOND
 
 
 async def test_a_binary_message_makes_the_session_deaf() -> None:
@@ -249,7 +251,7 @@ async def test_an_event_in_the_last_chunk_ends_the_session() -> None:
 
 async def test_an_event_of_a_waiting_session_ends_it() -> None:
     """Acknowledged although the session waits for the slot, and then an error; the running one is not touched."""
-    async with realtime_engine(fast(ttfc_ms=500)) as rig, rig.connect() as one, rig.connect() as two:
+    async with realtime_engine(fast(ttfc_ms=1000)) as rig, rig.connect() as one, rig.connect() as two:
         await began(one, start_message(chunks=1))
         await began(two, start_message(chunks=9))
         waiting = await play(two, AHEAD)
@@ -270,7 +272,7 @@ async def test_a_stall_comes_late_and_the_truth_says_that_it_was_meant() -> None
 
 async def test_an_endless_stall_ends_by_the_stall_clock() -> None:
     """Error and done, stopped; the next session, which the fault does not name, is served."""
-    async with realtime_engine(fast("stall@1#0", deadlines=Deadlines(stall_seconds=0.3))) as rig:
+    async with realtime_engine(fast("stall@1#0", deadlines=Deadlines(stall_seconds=1.0))) as rig:
         seen = await session(rig, start_message(chunks=3))
         after = await session(rig, start_message(chunks=3))
     assert (seen.types[-2:], seen.messages[-1]["stopped"]) == (["error", "session.done"], True)
