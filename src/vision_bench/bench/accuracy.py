@@ -1,12 +1,13 @@
 """Right and wrong facts to shares with intervals. Facts of one clip stand or fall together, so clips are what counts.
 
 A share's interval is Wilson's at the effective sample size (Kish): as many independent facts as would vary as much as
-the clips do. Where all are right, or all wrong, nothing varies, and it is the number of clips.
+the clips do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ class Mark(NamedTuple):
 
 @dataclass(slots=True)
 class _Count:
-    """Right of asked, by clip; and the scorer's values."""
+    """By clip: right facts, asked facts, answers that they stand in. And the scorer's values."""
 
     scorer: str = ""
     clips: dict[str, list[int]] = field(default_factory=dict)
@@ -41,13 +42,16 @@ class _Count:
     valued: int = 0
 
     def add(self, clip: str, right: int, asked: int) -> None:
-        counts = self.clips.setdefault(clip, [0, 0])
+        counts = self.clips.setdefault(clip, [0, 0, 0])
         counts[0] += right
         counts[1] += asked
+        counts[2] += 1
 
     def shares(self) -> Json:
         right, asked = (sum(counts[place] for counts in self.clips.values()) for place in (0, 1))
-        interval = clustered_interval(self.clips.values())
+        # A clip that is asked again proves nothing new: its answers count as one, their mean.
+        once = [(right / answers, asked / answers) for right, asked, answers in self.clips.values()]
+        interval = clustered_interval(once)
         return {
             "count": asked,
             "right": right,
@@ -65,21 +69,22 @@ class AccuracyTally:
         self._by_fact: dict[str, _Count] = {}
         self._by_sense: dict[str, _Count] = {}
 
-    def add(self, clip: str, marks: Iterable[Mark]) -> None:
+    def add(self, clip: str, marks: Sequence[Mark]) -> None:
         """The facts that one answer about ``clip`` was asked for; a request without an answer got them all wrong."""
-        asked = right = 0
+        if not marks:
+            return
         for mark in marks:
-            asked += 1
-            right += mark.is_right
             count = self._by_fact.setdefault(mark.fact, _Count(mark.scorer))
             count.add(clip, mark.is_right, 1)
             if mark.value is not None:
                 count.total += mark.value
                 count.valued += 1
-            if mark.sense is not None:
-                self._by_sense.setdefault(mark.sense, _Count()).add(clip, mark.is_right, 1)
-        self._facts.add(clip, right, asked)
-        self._answers.add(clip, right == asked, 1)
+        for sense in {mark.sense for mark in marks if mark.sense is not None}:
+            needing = [mark.is_right for mark in marks if mark.sense == sense]
+            self._by_sense.setdefault(sense, _Count()).add(clip, sum(needing), len(needing))
+        right = sum(mark.is_right for mark in marks)
+        self._facts.add(clip, right, len(marks))
+        self._answers.add(clip, right == len(marks), 1)
 
     def summary(self) -> Json | None:
         """As in summary.json: over facts, over whole answers, by fact; None where nothing was asked."""
@@ -101,7 +106,7 @@ def _mean(count: _Count) -> float | None:
     return round(count.total / count.valued, _DIGITS) if count.valued else None
 
 
-def clustered_interval(clusters: Iterable[Iterable[int]]) -> Interval | None:
+def clustered_interval(clusters: Iterable[tuple[float, float]]) -> Interval | None:
     """95 % interval of a share whose trials come in clusters.
 
     Args:
@@ -111,23 +116,29 @@ def clustered_interval(clusters: Iterable[Iterable[int]]) -> Interval | None:
         None without a trial.
     """
     pairs = [(right, asked) for right, asked in clusters if asked]
-    right, asked = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
+    right, asked = math.fsum(pair[0] for pair in pairs), math.fsum(pair[1] for pair in pairs)
     if not asked:
         return None
     share = right / asked
-    effective = _effective_count(pairs, share, asked)
+    effective = _effective_count(pairs, asked)
     return wilson_interval(share * effective, effective)
 
 
-def _effective_count(pairs: list[tuple[int, int]], share: float, asked: int) -> float:
-    """Independent trials that would vary as the clusters do: 1 to ``asked``, of a ratio, linearised."""
-    count = len(pairs)
-    if count == 1:
+def _effective_count(pairs: list[tuple[float, float]], asked: float) -> float:
+    """Independent trials that would vary as the clusters do: of a ratio, linearised; 1 to ``asked``.
+
+    The spread is taken with one more cluster of mean size that is half right. Without it clusters that are all right
+    would have none, and a set without a mistake would be less certain than one with a single mistake.
+    """
+    if len(pairs) == 1:
         return 1.0
-    spread = sum((right - share * of) ** 2 for right, of in pairs)
-    variance = count / (count - 1) * spread / asked**2
-    if variance == 0.0:
-        return float(count)
+    mean = asked / len(pairs)
+    known = [*pairs, (mean / 2, mean)]
+    share = sum(right for right, _ in known) / (asked + mean)
+    spread = sum((right - share * of) ** 2 for right, of in known)
+    variance = len(known) / (len(known) - 1) * spread / (asked + mean) ** 2
+    if variance == 0.0:  # every cluster is half right
+        return float(asked)
     return min(float(asked), max(1.0, share * (1.0 - share) / variance))
 
 

@@ -28,6 +28,7 @@ class LoadOptions:
     Attributes:
         target: where to; its scheme and path are the kind's to read. None where none was given.
         own: the kind's own options by name, those that were given (``Kind.options``).
+        made_dir: where media that take long to make are kept for another run; None keeps none.
     """
 
     target: str | None
@@ -35,6 +36,7 @@ class LoadOptions:
     slo: str | None = None
     api_key: str | None = None
     own: Mapping[str, Any] = field(default_factory=dict)
+    made_dir: Path | None = None
 
     def need_target(self, example: str) -> str:
         """The target of a kind that cannot do without.
@@ -104,8 +106,8 @@ class Kind:
     """One row.
 
     Attributes:
-        tally: for one step, from the manifest and the step's lines. Its third argument is the last stamp of the step's
-            records; it stands for the end of a step that was killed.
+        tally: for one step, from the manifest (``folder`` is where it lies) and the step's lines. Its third argument is
+            the last stamp of the step's records; it stands for the end of a step that was killed.
         headline: one record's numbers for the line of progress, by name.
         options: names of the options that belong to this kind; another kind refuses them.
         totals: what the summary says of all steps together, from the manifest and the steps; keys of its own.

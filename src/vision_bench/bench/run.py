@@ -36,6 +36,8 @@ class RunOptions:
     Attributes:
         sweep: search for the knee instead of the plan's rates, from the first of them on.
         own: options that belong to one kind, by name; None was not given.
+        changes: values that stand in the place of the workload file's; None takes a key out.
+        made_dir: see ``LoadOptions``.
     """
 
     workload: Path
@@ -48,6 +50,8 @@ class RunOptions:
     is_resumed: bool = False
     sweep: Sweep | None = None
     own: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    made_dir: Path | None = None
 
 
 def run_to_end(
@@ -76,13 +80,20 @@ async def run(
         ConnectFailed, UnknownName: the target cannot be used; nothing was written.
         OperatorError: the folder can be written no more.
     """
-    file = read_workload(options.workload)
+    file = read_workload(options.workload).changed(options.changes)
     kind = kind_named(file.kind)
     own = own_options(file.kind, kind, options.own)
     program, plan = _program(options)
     if not options.is_resumed:
         check_new(options.out)
-    asked = LoadOptions(options.target, seed=str(options.plan.seed), slo=options.slo, api_key=options.api_key, own=own)
+    asked = LoadOptions(
+        options.target,
+        seed=str(options.plan.seed),
+        slo=options.slo,
+        api_key=options.api_key,
+        own=own,
+        made_dir=options.made_dir,
+    )
     loaded = kind.load(file, asked)
     if loaded.needs_counts and isinstance(program, Ladder) and not program.has_counts:
         raise InvalidRequest("unique clips are made before a step; say how many it takes with --requests")

@@ -54,8 +54,8 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._records = _Appender(path / RECORDS)
-        self._steps = _Appender(path / STEPS)
+        self._records = LineFile(path / RECORDS)
+        self._steps = LineFile(path / STEPS)
 
     @classmethod
     def create(cls, path: Path, manifest: Mapping[str, Any]) -> Self:
@@ -103,7 +103,7 @@ class RunFolder:
         self._steps.append(msgspec.json.encode({"step": step, "event": "server", **facts}))
 
 
-class _Appender:
+class LineFile:
     """A file of lines, each written in one call; a line that did not fit is taken back."""
 
     def __init__(self, path: Path) -> None:
@@ -113,6 +113,7 @@ class _Appender:
         self._file.truncate(self._size_bytes)  # a killed run may have left half a line
 
     def append(self, line: bytes) -> None:
+        """Write one line; its end is added."""
         data = line + b"\n"
         try:
             written = self._file.write(data)
@@ -127,6 +128,7 @@ class _Appender:
         raise _cannot_write(self._path, problem) from problem
 
     def close(self) -> None:
+        """Let the file go."""
         self._file.close()
 
 
@@ -158,7 +160,7 @@ def read_manifest(path: Path) -> Json:
 def read_steps(path: Path) -> list[StepLog]:
     """Every step that was begun, in order."""
     events: dict[str, dict[int, Json]] = {"begin": {}, "end": {}, "server": {}}
-    for line in _lines(path / STEPS):
+    for line in lines(path / STEPS):
         facts = json.loads(line)
         events[facts["event"]][facts["step"]] = facts
     return [
@@ -174,7 +176,7 @@ def read_records(path: Path, kind: type[R]) -> Iterator[R]:
         InvalidRequest: a line that is no record of this kind.
     """
     decoder = msgspec.json.Decoder(kind)
-    for number, line in enumerate(_lines(path / RECORDS), start=1):
+    for number, line in enumerate(lines(path / RECORDS), start=1):
         try:
             yield decoder.decode(line)
         except msgspec.MsgspecError as problem:
@@ -200,7 +202,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _lines(path: Path) -> Iterator[bytes]:
+def lines(path: Path) -> Iterator[bytes]:
     r"""Whole lines; one without its ``\n`` at the end was being written when the run was killed."""
     if not path.exists():
         return

@@ -35,7 +35,7 @@ def summarise_folder(path: Path) -> Json:
     Raises:
         InvalidRequest: ``path`` is no run folder.
     """
-    manifest = read_manifest(path)
+    manifest = read_manifest(path) | {"folder": str(path)}
     kind = kind_named(manifest["kind"])
     steps = _steps(path, manifest, kind)
     expected = manifest["workload"]["values"]

@@ -8,7 +8,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -55,6 +55,11 @@ class WorkloadFile:
 
     path: Path
     values: Json
+
+    def changed(self, changes: Mapping[str, Any]) -> WorkloadFile:
+        """The same file with other values; None takes a key out."""
+        values = {key: value for key, value in (self.values | dict(changes)).items() if value is not None}
+        return replace(self, values=values)
 
     @property
     def kind(self) -> str:

@@ -20,6 +20,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "engine": ("engine", "Run an embedded engine that speaks vLLM's wire."),
     "analyze": ("analyze", "Ask about many clips; write one NDJSON line a clip."),
     "run": ("run", "Put a workload to a server under load and measure it."),
+    "envelope": ("envelope", "Find the smallest input that is accurate enough."),
+    "judge": ("judge", "Let a model decide what no scorer can."),
     "report": ("report", "Draw an analysis as one HTML page."),
     "equivalence": ("equivalence", "Compare our preprocessor with the stock one, bit for bit."),
     "doctor": ("doctor", "Check encoders, fonts, extras and the server."),

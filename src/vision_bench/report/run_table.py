@@ -9,6 +9,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from vision_bench.bench.choice import in_words as envelope_words
+
 Json = dict[str, Any]
 
 WORKFLOW = ("workflow ms", "workflow_ms")
@@ -78,7 +80,22 @@ def _print_chat(console: Console, summary: Json) -> None:
         f"region {first.get('region') or 'not told'}"
     )
     console.print(table)
+    for step in summary["steps"]:
+        if step.get("accuracy") is not None:
+            console.print(f"{step['name']}: {accuracy_words(step['accuracy'])}")
+    if summary.get("envelope") is not None:
+        console.print(envelope_words(summary["envelope"]))
     console.print("p50 / p95 / p99 (count). TTFT and response from the due time, over all that was due; - is withheld.")
+
+
+def accuracy_words(accuracy: Json) -> str:
+    """Facts and answers that are right, with counts and the interval of the facts."""
+    low, high = accuracy["interval"]
+    answers = accuracy["answers"]
+    return (
+        f"accuracy {accuracy['share']:.1%} of {accuracy['count']} facts (95 %: {low:.1%} to {high:.1%}, "
+        f"{accuracy['clips']} clips); {answers['right']} of {answers['count']} answers right in every fact"
+    )
 
 
 def _cell(column: Json) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,11 +13,18 @@ _SHOWN = ("id", "object", "created", "owned_by", "max_model_len")
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One served model. ``max_model_len`` is in tokens, None where the server does not say."""
+    """One served model. What the server does not say is None.
+
+    Attributes:
+        max_model_len: in tokens.
+        root_sha256: sixteen hex digits for what was loaded under the name, where that is another than the name: a path
+            on the server's disk, which is not kept.
+    """
 
     id: str
     state: Literal["ready", "unavailable"] = "ready"
     max_model_len: int | None = None
+    root_sha256: str | None = None
 
 
 def read_models(body: object) -> list[Model]:
@@ -25,7 +33,10 @@ def read_models(body: object) -> list[Model]:
     Raises:
         ValueError: not such a list.
     """
-    return [Model(id=card["id"], state=_state(card), max_model_len=_length(card)) for card in _cards(body)]
+    return [
+        Model(card["id"], state=_state(card), max_model_len=_length(card), root_sha256=_root(card))
+        for card in _cards(body)
+    ]
 
 
 def shown_models(bodies: Sequence[object]) -> dict[str, Any]:
@@ -60,6 +71,13 @@ def _shown(card: dict[str, Any], known: dict[str, dict[str, Any]]) -> dict[str, 
 def _length(item: dict[str, Any]) -> int | None:
     length = item.get("max_model_len")
     return length if isinstance(length, int) else None
+
+
+def _root(item: dict[str, Any]) -> str | None:
+    root = item.get("root")
+    if not isinstance(root, str) or root == item["id"]:
+        return None
+    return hashlib.sha256(root.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def _state(item: dict[str, Any]) -> Literal["ready", "unavailable"]:

@@ -34,16 +34,31 @@ def test_nothing_asked_is_no_accuracy() -> None:
 
 
 def test_a_clip_sent_again_proves_nothing_new() -> None:
-    """The same two clips ten times over leave the interval of two clips."""
+    """The same clips ten times over leave the interval of once, for facts, answers and senses."""
     once, often = AccuracyTally(), AccuracyTally()
     for tally, times in ((once, 1), (often, 10)):
         for _ in range(times):
-            tally.add("a", [mark("cuts", True)])
-            tally.add("b", [mark("cuts", True)])
+            for clip in "abcdef":
+                tally.add(clip, [mark("cuts", clip != "a", "picture"), mark("beeps", True, "sound")])
     first, second = once.summary(), often.summary()
     assert first is not None and second is not None
-    assert first["interval"] == second["interval"] == pytest.approx(wilson_interval(2, 2), abs=1e-6)
-    assert second["count"] == 20
+    assert (first["count"], second["count"]) == (12, 120)
+    for of in (
+        lambda it: it,
+        lambda it: it["answers"],
+        lambda it: it["by_fact"]["cuts"],
+        lambda it: it["by_sense"]["sound"],
+    ):
+        assert of(first)["interval"] == of(second)["interval"]
+        assert of(first)["share"] == of(second)["share"]
+
+
+def test_no_mistake_is_no_less_certain_than_one() -> None:
+    """Ten clips of eight facts: the interval's lower end stays where it is, to a hundredth, when one fact is lost."""
+    none, one = clustered_interval([(8, 8)] * 10), clustered_interval([(7, 8)] + [(8, 8)] * 9)
+    assert none is not None and one is not None and none.low > one.low - 0.01
+    alone = clustered_interval([(1, 1)] * 12)
+    assert alone == pytest.approx(wilson_interval(12, 12))  # facts of different clips are what they are
 
 
 def test_facts_that_stand_or_fall_together_count_as_one() -> None:
@@ -51,7 +66,7 @@ def test_facts_that_stand_or_fall_together_count_as_one() -> None:
     interval = clustered_interval([(10, 10)] * 5 + [(0, 10)] * 5)
     ten, hundred = wilson_interval(5, 10), wilson_interval(50, 100)
     assert interval is not None and ten is not None and hundred is not None
-    assert interval.high - interval.low > 0.95 * (ten.high - ten.low) > hundred.high - hundred.low
+    assert interval.high - interval.low > 0.9 * (ten.high - ten.low) > 2 * (hundred.high - hundred.low)
 
 
 def test_facts_that_do_not_are_as_many_as_they_are() -> None:

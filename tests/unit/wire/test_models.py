@@ -12,9 +12,10 @@ from vision_bench.wire.models import Model, read_models, shown_models
 
 
 def test_reads_vllms_list() -> None:
-    """Id and context length are kept; the checkpoint's path is not."""
+    """Id and context length are kept; of the checkpoint's path a hash alone, and none where it is the id."""
     body = {"object": "list", "data": [{"id": "qwen", "root": "/srv/models/qwen", "max_model_len": 4096}]}
-    assert read_models(body) == [Model("qwen", "ready", 4096)]
+    assert read_models(body) == [Model("qwen", "ready", 4096, root_sha256="5aff3c357a5020e6")]
+    assert read_models({"data": [{"id": "a", "root": "a"}, {"id": "b", "root": 5}]}) == [Model("a"), Model("b")]
 
 
 def test_what_is_shown_of_vllms_list_is_what_clients_need() -> None:

@@ -91,18 +91,11 @@ class ClipFiles:
     sha256: dict[str, str] = field(default_factory=dict)
 
 
-def find_clips(
-    folder: Path, media: Media, *, fps: float | None, num_frames: int | None, use_audio: bool, form: Form = PLAIN
-) -> ClipFiles:
+def media_files(folder: Path, media: Media) -> list[Path]:
     """Every clip or picture under ``folder`` (or the one file that it is), by name.
 
-    Args:
-        fps, num_frames: which frames are sent, for ``frames``; one of them is given.
-        form: what is done to each before it is sent.
-
     Raises:
-        InvalidRequest: there is none, or a picture of another format.
-        InvalidMedia: a clip that is no usable video.
+        InvalidRequest: there is none.
     """
     endings = _ENDINGS[media]
     if folder.is_dir():
@@ -112,8 +105,32 @@ def find_clips(
     kept = [path for path in found if path.is_file() and not path.name.startswith(".")]
     if not kept:
         raise InvalidRequest(f"no {' or '.join(endings)} file under {folder}; set clips")
+    return kept
+
+
+def find_clips(
+    folder: Path,
+    media: Media,
+    *,
+    fps: float | None,
+    num_frames: int | None,
+    use_audio: bool,
+    form: Form = PLAIN,
+    made_dir: Path | None = None,
+) -> ClipFiles:
+    """Every clip or picture under ``folder`` (or the one file that it is), by name.
+
+    Args:
+        fps, num_frames: which frames are sent, for ``frames``; one of them is given.
+        form: what is done to each before it is sent.
+        made_dir: where films in this form are kept for the next time; they are made anew when None.
+
+    Raises:
+        InvalidRequest: there is none, or a picture of another format.
+        InvalidMedia: a clip that is no usable video.
+    """
     made = ClipFiles([])
-    for path in kept:
+    for path in media_files(folder, media):
         data = path.read_bytes()
         made.sha256[path.name] = hashlib.sha256(data).hexdigest()
         clip = (
@@ -121,8 +138,11 @@ def find_clips(
             if media == "image"
             else _film(path, data, media, fps=fps, num_frames=num_frames, use_audio=use_audio, seconds=form.seconds)
         )
-        formed = replace(clip, form=form)
-        made.clips.append(replace(formed, data=formed.formed(data)))
+        clip = replace(clip, form=form)
+        is_video = clip.media == "video"
+        made.clips.append(
+            replace(clip, data=form.kept_film(data, path.name, made_dir) if is_video else clip.formed(data))
+        )
     return made
 
 

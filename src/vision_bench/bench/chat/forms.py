@@ -5,8 +5,11 @@ The envelope of a request that is the sender's: what the server does by itself (
 
 from __future__ import annotations
 
+import hashlib
 import io
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 # The codec and imaging libraries are imported where they are needed: they take 60 MB, which a text does without.
@@ -43,6 +46,21 @@ class Form:
 
         made = shrink(data, height=self.height, seconds=self.seconds, is_black=self.control == "blackout", name=name)
         return muted(made) if self.control == "muted" and probe(made, name=name).has_audio else made
+
+    def kept_film(self, data: bytes, name: str, folder: Path | None) -> bytes:
+        """As ``film``; what was made once is taken from ``folder``, where one is given."""
+        if folder is None or self.is_plain:
+            return self.film(data, name)
+        form = re.sub(r"\W+", "-", self.words())
+        file = folder / f"{hashlib.sha256(data).hexdigest()[:16]}_{form}.mp4"
+        if file.is_file():
+            return file.read_bytes()
+        made = self.film(data, name)
+        temporary = file.with_name(f".{file.name}.part")
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(made)
+        temporary.replace(file)
+        return made
 
     def frames(self, frames: Any) -> Any:
         """(T, H, W, 3) RGB frames in this form."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,6 +20,7 @@ from vision_bench.bench.chat.slo import read_slo
 from vision_bench.bench.chat.stages import told_between
 from vision_bench.bench.chat.target import Address, ChatTarget, read_address
 from vision_bench.bench.chat.workload import Prepared, prepare, validity
+from vision_bench.bench.choice import choice_path, read_choice, standing
 from vision_bench.bench.clock import Clock
 from vision_bench.bench.freshness import sustained
 from vision_bench.bench.kind import Kind, Link, Loaded, LoadOptions
@@ -45,7 +47,13 @@ def _load(file: WorkloadFile, options: LoadOptions) -> Loaded:
     pairs: int | None = options.own.get("preprocess_pairs")
     if options.slo is not None:
         read_slo(options.slo)
-    prepared = prepare(file, can_stream=not is_batch, salt=options.seed, batch_size=batch_size)
+    prepared = prepare(
+        file,
+        can_stream=not is_batch,
+        salt=options.seed,
+        batch_size=batch_size,
+        made_dir=options.made_dir,
+    )
     workload = prepared.workload
     if pairs is not None:
         check_pairs(workload.media, workload.cache, address.wire)
@@ -69,11 +77,13 @@ def _load(file: WorkloadFile, options: LoadOptions) -> Loaded:
         "encode": workload.encode,
         "region": workload.region,
     }
+    choice = read_choice(choice_path(file.path))
 
     @asynccontextmanager
     async def open_target(clock: Clock, run_id: str) -> AsyncIterator[Link]:
         async with Pool(address.host, address.port, is_secure=address.is_secure) as pool:
-            yield _link(prepared, address, pool, clock, run_id, options, pairs)
+            link = _link(prepared, address, pool, clock, run_id, options, pairs)
+            yield link if choice is None else link._replace(check=_with_standing(link.check, choice, facts))
 
     return Loaded(facts, labels, workload.timeout_seconds, prepared.bodies.need_a_count, open_target)
 
@@ -94,7 +104,7 @@ def _link(  # noqa: PLR0917 - what is joined here has nothing in common
 
     async def check() -> Json:
         workload = prepared.workload
-        told: Json = {"models": (await target.check(workload.model)).models}
+        told: Json = (await target.check(workload.model))._asdict()
         if workload.system is not None:
             told["system_tokens"] = await target.count_system(workload.model, workload.system)
         return told
@@ -105,6 +115,24 @@ def _link(  # noqa: PLR0917 - what is joined here has nothing in common
     return Link(
         check, prepared.bodies.ready, target.observe, told_between, target.send, None if pairs is None else probe
     )
+
+
+def _with_standing(check: Callable[[], Awaitable[Json]], choice: Json, facts: Json) -> Callable[[], Awaitable[Json]]:
+    """A check that also says how the workload stands to the envelope that was chosen for it."""
+
+    async def checked() -> Json:
+        told = await check()
+        return told | {"envelope": standing(choice, facts, told)}
+
+    return checked
+
+
+def _totals(manifest: Mapping[str, Any], steps: list[Json]) -> Json:
+    return {
+        "live": sustained(steps),
+        "preprocess_pairs": manifest.get("probe"),
+        "envelope": manifest.get("server", {}).get("envelope"),
+    }
 
 
 def _tally(manifest: Mapping[str, Any], step: StepLog, last_ns: int) -> Tally:
@@ -132,26 +160,23 @@ def _tally(manifest: Mapping[str, Any], step: StepLog, last_ns: int) -> Tally:
         preprocess_ms=(manifest.get("probe") or {}).get("media_less_text_ms"),
         cameras=CameraLoad(**cameras) if (cameras := step.begin.get("cameras")) else None,
         system_tokens=manifest.get("server", {}).get("system_tokens"),
-        scoring=_scoring(facts),
+        scoring=_scoring(facts, manifest.get("folder")),
     )
     return Tally(context)
 
 
-def _scoring(facts: Mapping[str, Any]) -> Scoring | None:
+def _scoring(facts: Mapping[str, Any], folder: str | None) -> Scoring | None:
     """How answers are scored; None for a workload without labels, which then pays for no scorer."""
     if facts.get("labels") is None:
         return None
     from vision_bench.bench.chat.scoring import Scoring  # noqa: PLC0415
+    from vision_bench.bench.chat.verdicts import read_verdicts  # noqa: PLC0415
 
-    return Scoring.of_manifest(facts)
+    return Scoring.of_manifest(facts, {} if folder is None else read_verdicts(Path(folder)))
 
 
 def _headline(record: ChatRecord) -> dict[str, float | None]:
     return {"TTFT": formulas.ttft_ms(record), "e2e": formulas.e2e_ms(record)}
-
-
-def _totals(manifest: Mapping[str, Any], steps: list[Json]) -> Json:
-    return {"live": sustained(steps), "preprocess_pairs": manifest.get("probe")}
 
 
 KIND = Kind(ChatRecord, _load, _tally, _headline, options=frozenset({"batch", "preprocess_pairs"}), totals=_totals)

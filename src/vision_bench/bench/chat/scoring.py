@@ -71,6 +71,11 @@ class Scoring:
         by_item = {item: [Fact.from_json(one) for one in kept] for item, kept in labels["facts"].items()}
         return cls(facts["items"], by_item, batch_size=facts["batch_size"], verdicts=verdicts)
 
+    @property
+    def wants_judge(self) -> bool:
+        """Some fact is for a judge to decide."""
+        return any(fact.scorer == JUDGE for facts in self._facts.values() for fact in facts)
+
     def of_record(self, record: ChatRecord) -> Iterator[Scored]:
         """Every labelled answer that was due with it, whatever became of the request."""
         for place, text in self._texts(record):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -19,7 +20,7 @@ from vision_bench.bench.clock import Clock
 from vision_bench.bench.record import OK
 from vision_bench.errors import ConnectFailed, InvalidRequest, UnknownName, UpstreamTimeout, reason
 from vision_bench.wire.chat import chat_body, error_message, read_reply, user_message
-from vision_bench.wire.models import read_models
+from vision_bench.wire.models import Model, read_models
 from vision_bench.wire.prometheus import Page, read_page
 from vision_bench.wire.shapes import MAX_DEPTH, parse_json
 
@@ -92,9 +93,16 @@ def read_address(url: str) -> Address:
 
 
 class ServerFacts(NamedTuple):
-    """What the server told before the run: its model ids, or None where it lists none."""
+    """What the server told before the run.
+
+    Attributes:
+        models: its model ids, or None where it lists none.
+        model: of the one that is asked, ``id`` and, where told, ``max_model_len`` and a hash of what was loaded under
+            that name (a path on the server, so not the path itself; a gateway tells none). None where not listed.
+    """
 
     models: list[str] | None
+    model: dict[str, Any] | None
 
 
 class ChatTarget:
@@ -146,10 +154,12 @@ class ChatTarget:
         status, body = await self._ask("GET", f"{self._address.root}/v1/models", b"")
         if status in (401, 403):
             raise InvalidRequest(f"{self._address.url} answered {status}: {error_message(body)[:200]}; give --api-key")
-        try:
-            models = [one.id for one in read_models(parse_json(body))] if status == 200 else None
-        except ValueError:
-            models = None
+        cards: list[Model] = []
+        models: list[str] | None = None
+        with contextlib.suppress(ValueError):
+            if status == 200:
+                cards = read_models(parse_json(body))
+                models = [one.id for one in cards]
         if models is not None and model not in models and self._address.wire != "batch":
             # Adapters and aliases need not be listed: the server decides.
             probe = encode_json(chat_body(model=model, messages=[user_message("Hi")], max_tokens=1))
@@ -157,7 +167,7 @@ class ChatTarget:
             if status == 404:
                 listed = ", ".join(models[:10]) or "none"
                 raise UnknownName(f"{self._address.url} does not serve the model {model!r}; it lists {listed}")
-        return ServerFacts(models)
+        return ServerFacts(models, next((_facts(card) for card in cards if card.id == model), None))
 
     async def count_system(self, model: str, system: str) -> int | None:
         """Prompt tokens that the system prompt takes: of a short question with it, less those without it.
@@ -259,6 +269,11 @@ class ChatTarget:
             return 0, b""
         self._pool.give_back(connection)
         return answer.status, b"".join(answer.pieces)
+
+
+def _facts(card: Model) -> dict[str, Any]:
+    told = {"id": card.id, "max_model_len": card.max_model_len, "root_sha256": card.root_sha256}
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def quick_json(text: str) -> Any:

@@ -149,11 +149,19 @@ class Prepared:
     labels: Json | None
 
 
-def prepare(file: WorkloadFile, *, can_stream: bool, salt: str, batch_size: int | None = None) -> Prepared:
+def prepare(
+    file: WorkloadFile,
+    *,
+    can_stream: bool,
+    salt: str,
+    batch_size: int | None = None,
+    made_dir: Path | None = None,
+) -> Prepared:
     """Read and check a workload file and everything it names, and encode its bodies.
 
     Args:
         can_stream: the wire carries events; a batch does not.
+        made_dir: see ``find_clips``.
 
     Raises:
         InvalidRequest: the file or something that it names is wrong.
@@ -171,6 +179,7 @@ def prepare(file: WorkloadFile, *, can_stream: bool, salt: str, batch_size: int 
             num_frames=workload.num_frames,
             use_audio=workload.use_audio,
             form=workload.form,
+            made_dir=made_dir,
         )
         clips = found.clips
         files |= found.sha256

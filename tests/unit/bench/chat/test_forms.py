@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import numpy as np
 from PIL import Image
@@ -24,6 +25,18 @@ def test_muted_is_silence_where_there_is_sound() -> None:
     assert sound is not None and np.abs(sound).max() < 1e-3
     silent = tiny_clip(has_audio=False)
     assert Form(control="muted").film(silent, "it") == silent
+
+
+def test_a_film_is_made_once_for_a_form(tmp_path: Path) -> None:
+    """The next one comes from the folder; another form, or another clip, is another film; a plain one is not kept."""
+    clip = tiny_clip()
+    made = Form(height=32).kept_film(clip, "it", tmp_path)
+    (kept,) = tmp_path.iterdir()
+    assert kept.read_bytes() == made != clip
+    kept.write_bytes(b"kept")
+    assert Form(height=32).kept_film(clip, "it", tmp_path) == b"kept"
+    assert Form(height=48).kept_film(clip, "it", tmp_path) != b"kept"
+    assert Form().kept_film(clip, "it", tmp_path) is clip and len(list(tmp_path.iterdir())) == 2
 
 
 def test_frames_and_sound_that_are_sent_apart() -> None:
