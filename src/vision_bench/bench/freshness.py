@@ -117,21 +117,21 @@ def judge_cameras(evidence: Evidence, freshness: Freshness) -> Verdict:
         return Verdict("UNDETERMINED", "the step was cut off before its end")
     if due < FEWEST or interval is None:
         return Verdict("UNDETERMINED", f"{due} frames, {FEWEST} needed; raise --duration")
+    load, dropped = freshness.load, freshness.outcomes.get(DROPPED, 0)
+    said = f"{missed} of {due} frames had no answer within {load.deadline_ns / 1e6:g} ms"
+    said += f" ({dropped} of them dropped)" if dropped else ""
+    failed = due - evidence.ok - dropped
+    has_failed = failed > MAX_FAILED * due
+    if interval.low > MAX_MISSED and not has_failed and evidence.lag_p99_ms < evidence.response_p50_ms / 10:
+        return Verdict("SATURATED", said)
     if limited := client_limit(evidence):
         return Verdict("CLIENT-LIMITED", limited)
-    failed = due - evidence.ok - freshness.outcomes.get(DROPPED, 0)
-    if failed > MAX_FAILED * due:
+    if has_failed:
         return Verdict("UNDETERMINED", f"{failed} of {due} failed ({evidence.failures})")
     if evidence.doubts:
         return Verdict("UNDETERMINED", "; ".join(evidence.doubts))
-    load = freshness.load
-    said = f"{missed} of {due} frames had no answer within {load.deadline_ns / 1e6:g} ms"
-    dropped = freshness.outcomes.get(DROPPED, 0)
-    said += f" ({dropped} of them dropped)" if dropped else ""
     if interval.high <= MAX_MISSED:
-        return Verdict("STABLE", f"{load.count} cameras are sustained: {said}")
-    if interval.low > MAX_MISSED:
-        return Verdict("SATURATED", said)
+        return Verdict("STABLE", f"{load.count} camera{'s' * (load.count > 1)} sustained: {said}")
     return Verdict("UNDETERMINED", f"{said}: about {MAX_MISSED:.0%}; run longer to tell")
 
 

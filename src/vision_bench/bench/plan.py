@@ -153,7 +153,7 @@ def _camera_step(plan: LoadPlan, count: int, number: int) -> Step:
         load, duration_seconds=plan.duration_seconds or DEFAULT_SECONDS, seed=f"{plan.seed}/cameras/{count}/{number}"
     )
     return Step(
-        name=f"{count} cameras, {period_ms:g} ms",
+        name=f"{count} camera{'s' * (count > 1)}, {period_ms:g} ms",
         round=number,
         rate=None,
         concurrency=None,

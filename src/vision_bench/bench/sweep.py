@@ -201,7 +201,8 @@ class Search:
     def facts(self) -> Json:
         """What the manifest keeps: two runs with the same facts make the same search."""
         load = {name: value for name, value in asdict(self._load).items() if name in _OF_EVERY_STEP}
-        return {"sweep": asdict(self._sweep), "load": load | {"arrivals": self._load.arrivals.label}}
+        load |= {"arrivals": self._load.arrivals.label, "concurrency": list(self._load.concurrency)}
+        return {"sweep": asdict(self._sweep), "load": load}
 
     def step(self, index: int) -> Step | None:
         if index > len(self._points):

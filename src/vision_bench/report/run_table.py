@@ -30,14 +30,27 @@ def print_run(summary: Json, out: Path) -> None:
             _print_chat(console, summary)
     for step in summary["steps"]:
         console.print(f"{step['name']}: {step['verdict']}: {step['verdict_reason']}")
+    for step in summary["steps"]:
+        if step.get("live"):
+            console.print(f"{step['name']}: {live_line(step['live'])}")
     if live := summary.get("live"):
-        console.print(f"Sustained: {'none' if live['cameras'] is None else live['cameras']} live cameras.")
+        console.print(f"Live cameras sustained: {'none' if live['cameras'] is None else live['cameras']}.")
     if calibration := summary.get("calibration"):
         console.print(calibration_line(calibration))
     if sweep := summary.get("sweep"):
         rate = "none found" if sweep["rate"] is None else f"{sweep['rate']:g}/s"
         console.print(f"Knee: {rate}. {sweep['reason']}. Ended because {sweep['ended_because']}.")
     console.print(f"Run folder: {str(out).encode(errors='replace').decode()}")
+
+
+def live_line(live: Json) -> str:
+    """How fresh a step's answers about live cameras are, in one line."""
+    frames, age = live["frames"], live["age_of_information_ms"]["mean"]
+    return (
+        f"{live['missed']} of {frames['due']} frames missed within {live['deadline_ms']:g} ms ({frames['late']} late, "
+        f"{frames['dropped']} dropped, {frames['failed']} failed); age at use {_cell(live['age_at_use_ms'])} ms; "
+        f"age of information {'n/a' if age is None else f'{age:.0f} ms'} in the mean"
+    )
 
 
 def calibration_line(calibration: Json) -> str:

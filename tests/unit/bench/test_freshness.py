@@ -84,6 +84,8 @@ def of(on_time: int, late: int, dropped: int = 0) -> Freshness:
         (of(150, 0, dropped=50), {"ok": 150}, "SATURATED"),
         (of(190, 10), {}, "UNDETERMINED"),
         (of(200, 0), {"lag_p99_ms": 50.0}, "CLIENT-LIMITED"),
+        (of(100, 100), {"lag_p99_ms": 50.0}, "CLIENT-LIMITED"),
+        (of(100, 100), {"lag_p99_ms": 3.0, "cpu_share": 0.9}, "SATURATED"),
         (of(150, 0), {"ok": 150, "failures": "http_error 50"}, "UNDETERMINED"),
         (of(200, 0), {"is_complete": False}, "UNDETERMINED"),
         (of(10, 0), {"due": 10, "ok": 10}, "UNDETERMINED"),
