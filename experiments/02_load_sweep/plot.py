@@ -1,4 +1,4 @@
-"""Latency against load as one picture: p50 and p99 of scheduled TTFT and response, the verdict of each step."""
+"""Latency against load as one picture: p50 and p95 of scheduled TTFT and response, the verdict of each step."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 900, 380, 80, 50, 190, 70
 COLOURS = {"STABLE": "#188038", "SATURATED": "#d93025", "CLIENT-LIMITED": "#a142f4", "UNDETERMINED": "#9aa0a6"}
 LINES = (
     ("scheduled_ttft_ms", "p50", "TTFT p50", "#1a73e8", ""),
-    ("scheduled_ttft_ms", "p99", "TTFT p99", "#1a73e8", "5 4"),
+    ("scheduled_ttft_ms", "p95", "TTFT p95", "#1a73e8", "5 4"),
     ("response_ms", "p50", "response p50", "#e8710a", ""),
-    ("response_ms", "p99", "response p99", "#e8710a", "5 4"),
+    ("response_ms", "p95", "response p95", "#e8710a", "5 4"),
 )
 
 
