@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,3 +80,37 @@ def test_a_model_list_is_read_or_refused(body: Any) -> None:
     except ValueError:
         return
     assert all(isinstance(model.max_model_len, int | None) for model in found)
+
+
+EVENT = odd("id", "model", "usage", choices=st.lists(odd(
+    "index", "finish_reason", "stop_reason", index=st.just(0), finish_reason=st.none(), stop_reason=st.none(),
+    delta=odd("content", "role", "reasoning", content=st.text(max_size=4), role=st.just("assistant")),
+), max_size=2))  # fmt: skip
+
+
+@given(st.lists(EVENT | BODY, max_size=4))
+def test_a_plain_chunk_is_read_as_any_other(bodies: list[Any]) -> None:
+    """With and without the short way: the same pieces, usage, error, outcome and reply."""
+    stream = b"".join(b"data: " + json.dumps(body).encode() + b"\n\n" for body in bodies)
+
+    def read() -> tuple[Any, ...]:
+        reader = chat.StreamReader()
+        events = reader.feed_events(stream)
+        return events, reader.error, reader.outcome, repr(reader.reply())
+
+    short = read()
+    with mock.patch.object(chat, "plain_text", return_value=None):
+        assert repr(read()) == repr(short)
+
+
+def test_the_short_way_is_taken_where_it_should_be() -> None:
+    """One piece of text of choice 0, with or without the role; not an end, a second choice, reasoning, or no text."""
+    plain = {"index": 0, "delta": {"content": "a"}, "finish_reason": None, "logprobs": None}
+    assert chat.plain_text({"choices": [plain], "usage": {"completion_tokens": 1}}) == "a"
+    assert chat.plain_text({"choices": [plain | {"delta": {"role": "assistant", "content": "a"}}]}) == "a"
+    others = [
+        {"index": 1}, {"finish_reason": "stop"}, {"stop_reason": 7}, {"delta": {"content": ""}}, {"delta": None},
+        {"delta": {"content": "a", "reasoning": "b"}}, {"delta": {"content": "a", "tool_calls": []}},
+    ]  # fmt: skip
+    assert [chat.plain_text({"choices": [plain | other]}) for other in others] == [None] * len(others)
+    assert [chat.plain_text({"choices": choices}) for choices in ([], None, [plain, plain], ["a"])] == [None] * 4

@@ -191,6 +191,25 @@ BROKEN_OFF = frozenset({"abort", "error"})
 """Finish reasons of a server that gave up in mid-answer: vLLM ends a stream so when it is told to stop."""
 
 
+def plain_text(chunk: Json) -> str | None:
+    """The text of a chunk that carries one piece of text of choice 0 and nothing else; None of any other.
+
+    Nearly every chunk of a stream is one, and to look at it so takes a fifth of the time that looking for everything
+    takes: while one chunk is read, no other can be stamped.
+    """
+    choices = chunk.get("choices")
+    if type(choices) is not list or len(choices) != 1 or type(choices[0]) is not dict:
+        return None
+    choice = choices[0]
+    if choice.get("index", 0) != 0 or choice.get("finish_reason") is not None or choice.get("stop_reason") is not None:
+        return None
+    delta = choice.get("delta")
+    if type(delta) is not dict or len(delta) > ("role" in delta) + 1:
+        return None
+    text = delta.get("content")
+    return text if type(text) is str and text else None
+
+
 class StreamReader:
     """A chunked SSE chat stream as text, reasoning, usage and outcome.
 
@@ -295,6 +314,10 @@ class StreamReader:
         self.usage = usage or self.usage
         self.model = label_in(chunk, "model") or self.model
         self.response_id = label_in(chunk, "id") or self.response_id
+        if (text := plain_text(chunk)) is not None:
+            self._has_choice = True
+            self._pieces["text"].append(text)
+            return ReadEvent([Delta("text", text)], usage)
         try:
             choices = [choice for choice in objects_in(chunk, "choices") if choice.get("index", 0) == 0]
             return ReadEvent([delta for choice in choices for delta in self._take_choice(choice)], usage)
