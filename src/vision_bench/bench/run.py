@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vision_bench.bench.arrivals import read_trace
 from vision_bench.bench.clock import MonotonicClock
@@ -15,7 +16,7 @@ from vision_bench.bench.kind import LoadOptions
 from vision_bench.bench.kinds import kind_named, own_options
 from vision_bench.bench.manifest import make_manifest, same_run
 from vision_bench.bench.plan import Ladder, LoadPlan, Program, make_steps
-from vision_bench.bench.rundir import RunFolder, check_new
+from vision_bench.bench.rundir import RunFolder, check_new, is_run_folder
 from vision_bench.bench.session import Session, Status
 from vision_bench.bench.summary import summarise_folder, write_summary
 from vision_bench.bench.sweep import Search, Sweep, check_sweep
@@ -57,14 +58,19 @@ class RunOptions:
 def run_to_end(
     options: RunOptions, *, on_status: Callable[[Status], None] | None = None, calibrate: Calibrate | None = None
 ) -> Json:
-    """As ``run``, in an event loop of its own: uvloop's where there is one, which takes half of asyncio's time for a
-    piece of a stream and so stamps what comes next sooner.
+    """As ``run``, in an event loop of its own."""
+    return in_new_loop(run(options, on_status=on_status, calibrate=calibrate))
+
+
+def in_new_loop(running: Coroutine[Any, Any, Json]) -> Json:
+    """Run a coroutine in uvloop's event loop where there is one, which takes half of asyncio's time for a piece of a
+    stream and so stamps what comes next sooner.
     """
     new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
     with contextlib.suppress(ImportError):  # it is not on every system
         from uvloop import new_event_loop  # noqa: PLC0415
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(run(options, on_status=on_status, calibrate=calibrate))
+        return runner.run(running)
 
 
 async def run(
@@ -79,6 +85,37 @@ async def run(
         InvalidRequest: workload, options or folder are wrong; nothing was written.
         ConnectFailed, UnknownName: the target cannot be used; nothing was written.
         OperatorError: the folder can be written no more.
+    """
+    opening = prepare_run(options, on_status=on_status, calibrate=calibrate)
+    try:
+        async with opening as opened:
+            await opened.start().run(opened.program, options.warm_up)
+    finally:
+        summary = write_summary(options.out) if is_run_folder(options.out) else {}
+    return summary
+
+
+class OpenRun(NamedTuple):
+    """A run whose target answers. ``start`` makes its folder and gives what runs the steps that are not done."""
+
+    start: Callable[[], Session]
+    program: Program
+
+
+def prepare_run(
+    options: RunOptions,
+    *,
+    arms: str | None = None,
+    on_status: Callable[[Status], None] | None = None,
+    calibrate: Calibrate | None = None,
+) -> AbstractAsyncContextManager[OpenRun]:
+    """Read and check everything that a run needs, and give what opens its target and then its folder.
+
+    Args:
+        arms: names the pair of runs that this one is an arm of.
+
+    Raises:
+        InvalidRequest: workload, options or folder are wrong; nothing was written.
     """
     file = read_workload(options.workload).changed(options.changes)
     kind = kind_named(file.kind)
@@ -101,29 +138,35 @@ async def run(
     manifest = make_manifest(file.kind, loaded, load=load, plan=plan)
     if options.is_resumed:
         manifest = same_run(options.out, manifest)
-    with MonotonicClock() as clock:
-        async with loaded.open(clock, manifest["run_id"]) as link:
-            manifest["server"] = await link.check() | manifest.get("server", {})
-            if calibrate is not None and not options.is_resumed:
-                manifest["calibration"] = await calibrate()
-            if link.probe is not None and not options.is_resumed:
-                manifest["probe"] = await link.probe()
-            folder = RunFolder.reopen(options.out) if options.is_resumed else RunFolder.create(options.out, manifest)
-            with folder:
-                session = Session(
-                    kind,
-                    link,
-                    folder,
-                    clock,
-                    drain_seconds=min(DRAIN_SECONDS, loaded.timeout_seconds),
-                    first_ordinal=manifest.get("probe", {}).get("ordinals", 0),
-                    on_status=on_status,
-                )
-                try:
-                    await session.run(program, options.warm_up)
-                finally:
-                    summary = write_summary(options.out)
-    return summary
+    elif arms is not None:
+        manifest["arms"] = arms
+
+    @asynccontextmanager
+    async def opening() -> AsyncIterator[OpenRun]:
+        with MonotonicClock() as clock, ExitStack() as open_files:
+            async with loaded.open(clock, manifest["run_id"]) as link:
+                manifest["server"] = await link.check() | manifest.get("server", {})
+                if calibrate is not None and not options.is_resumed:
+                    manifest["calibration"] = await calibrate()
+                if link.probe is not None and not options.is_resumed:
+                    manifest["probe"] = await link.probe()
+
+                def start() -> Session:
+                    reopened = RunFolder.reopen(options.out) if options.is_resumed else None
+                    folder = open_files.enter_context(reopened or RunFolder.create(options.out, manifest))
+                    return Session(
+                        kind,
+                        link,
+                        folder,
+                        clock,
+                        drain_seconds=min(DRAIN_SECONDS, loaded.timeout_seconds),
+                        first_ordinal=manifest.get("probe", {}).get("ordinals", 0),
+                        on_status=on_status,
+                    )
+
+                yield OpenRun(start, program)
+
+    return opening()
 
 
 def _program(options: RunOptions) -> tuple[Program, Any]:

@@ -142,6 +142,11 @@ def check_new(path: Path) -> None:
         raise InvalidRequest(f"{path} is a file; give a folder as --out")
 
 
+def is_run_folder(path: Path) -> bool:
+    """Whether ``path`` holds a run, whole or cut off."""
+    return (path / MANIFEST).is_file()
+
+
 def read_manifest(path: Path) -> Json:
     """The manifest of a run.
 

@@ -68,6 +68,7 @@ class Session:
         self._recent: dict[str, deque[float]] = {}
         self._counts: Counter[str] = Counter()
         logs = read_steps(folder.path)
+        self._is_warm = False
         self._done = {log.begin["plan"] for log in logs if log.is_complete}
         self._next_step = max((log.step for log in logs), default=0) + 1
         earlier = max((record.ordinal for record in read_records(folder.path, kind.record)), default=-1)
@@ -81,11 +82,10 @@ class Session:
         )
 
     async def run(self, program: Program, warm_up: int) -> None:
-        """Whatever of the program is not done yet."""
+        """Whatever of the program is not done yet; the warm-up comes before the first step that is run."""
         # The bodies and everything imported so far live to the end: the collector need not walk them in a step.
         gc.collect()
         gc.freeze()
-        is_warm = not warm_up
         try:
             for index in itertools.count():
                 step = program.step(index)
@@ -93,10 +93,11 @@ class Session:
                     return
                 if index in self._done:
                     continue
-                if not is_warm:
+                if warm_up and not self._is_warm:
                     await self._warm_up(warm_up)
-                    is_warm = True
+                self._is_warm = True
                 await self._step(index, step, Status(step.name, index + 1, program.size))
+                self._done.add(index)
         finally:
             gc.unfreeze()
 

@@ -126,6 +126,17 @@ def _object(path: Path, text: str) -> Json:
     return document
 
 
+def media_path(path: Path) -> Path | None:
+    """Where the media of a workload file lie; None of one that names none.
+
+    Raises:
+        InvalidRequest: it is no workload file.
+    """
+    file = read_workload(path)
+    clips = file.values.get("clips")
+    return file.resolve(clips) if isinstance(clips, str) else None
+
+
 def fingerprint(workload: Common, files: Mapping[str, str]) -> str:
     """Sixteen hex digits that change with anything that changes what is sent.
 

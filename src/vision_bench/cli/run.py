@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ OWN = (*CHAT,)
     help="Server; its path picks the wire: /chat, /chat/batch, /v1/chat/completions (also without a path). "
     "A kind that needs no server takes none.",
 )
+@click.option("--against", metavar="URL", help="Run each step on this server, too, in turn; compare both at the end.")
 @click.option(
     "--out",
     required=True,
@@ -74,36 +76,82 @@ OWN = (*CHAT,)
 @click.option("--allow-failures", is_flag=True, help="Exit status 0 although requests failed, if some succeeded.")
 @click.option("--api-key", envvar="VISION_BENCH_API_KEY", help="Bearer token; also VISION_BENCH_API_KEY.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
-def command(as_json: bool, allow_failures: bool, calibrate: bool, **flags: Any) -> int:
+def command(as_json: bool, allow_failures: bool, calibrate: bool, against: str | None, **flags: Any) -> int:
     """Put WORKLOAD's requests to a server under a stated load and measure each one.
 
     Requests leave when they are due, whatever is still out. Records are written as they come to OUT, with a summary
-    that says what it cannot say. docs/methodology.md tells how to read it.
+    that says what it cannot say, and report.html. docs/methodology.md tells how to read it.
+
+    With --against, OUT holds a run folder for each server, a and b, and their comparison.
 
     Exit status: 0 all succeeded; 2 a bad file or option; 3 some failed; 4 nothing could be done; 130 interrupted.
     """
-    import json
-
+    from vision_bench.bench.against import run_pair_to_end
     from vision_bench.bench.run import run_to_end
     from vision_bench.cli.run_progress import progress
     from vision_bench.errors import ConnectFailed
-    from vision_bench.report.run_table import print_run
 
     options = _options(flags)
     try:
         with progress() as on_status:
-            summary = run_to_end(options, on_status=on_status, calibrate=_calibration() if calibrate else None)
+            calibration = _calibration() if calibrate else None
+            if against is None:
+                summaries = [run_to_end(options, on_status=on_status, calibrate=calibration)]
+            else:
+                summaries = [*run_pair_to_end(options, against, on_status=on_status, calibrate=calibration)]
     except ConnectFailed as problem:  # nothing was written
         click.echo(f"error: {problem}", err=True)
         return NOTHING_DONE
+    show = _show_run if against is None else _show_pair
+    show(options, summaries, as_json)
+    counts = [step["requests"] for summary in summaries for step in summary["steps"]]
+    if not any(count["ok"] for count in counts):
+        return NOTHING_DONE
+    return SOME_FAILED if any(count["failed"] for count in counts) and not allow_failures else ALL_OK
+
+
+def _show_run(options: RunOptions, summaries: Sequence[dict[str, Any]], as_json: bool) -> None:
+    """Print and draw one run."""
+    import json
+    from datetime import datetime
+
+    from vision_bench.bench.workload import media_path
+    from vision_bench.report.run_page import write_run_page
+    from vision_bench.report.run_table import print_run
+
+    (summary,) = summaries
     if as_json:
         click.echo(json.dumps(summary, allow_nan=False))
     else:
         print_run(summary, options.out)
-    counts = [step["requests"] for step in summary["steps"]]
-    if not any(count["ok"] for count in counts):
-        return NOTHING_DONE
-    return SOME_FAILED if any(count["failed"] for count in counts) and not allow_failures else ALL_OK
+    write_run_page(options.out, summary, made_at=datetime.now().astimezone(), clips=media_path(options.workload))
+
+
+def _show_pair(options: RunOptions, summaries: Sequence[dict[str, Any]], as_json: bool) -> None:
+    """Draw both runs, compare them, print and draw that."""
+    import json
+    from datetime import datetime
+
+    from vision_bench.bench.against import arm_folders
+    from vision_bench.bench.compare import CompareOptions, compare
+    from vision_bench.bench.rundir import write_json
+    from vision_bench.bench.workload import media_path
+    from vision_bench.report.compare_page import write_compare_page
+    from vision_bench.report.compare_table import print_comparison
+    from vision_bench.report.run_page import write_run_page
+
+    made_at, clips = datetime.now().astimezone(), media_path(options.workload)
+    folders = arm_folders(options.out)
+    for folder, summary in zip(folders, summaries, strict=True):
+        write_run_page(folder, summary, made_at=made_at, clips=clips)
+    found = compare(CompareOptions(*folders))
+    write_json(options.out / "comparison.json", found)
+    write_compare_page(options.out / "comparison.html", found, made_at=made_at)
+    if as_json:
+        click.echo(json.dumps(found, allow_nan=False))
+    else:
+        print_comparison(found)
+        click.echo(f"Run folders: {folders[0]}, {folders[1]}; page: {options.out / 'comparison.html'}")
 
 
 def _calibration() -> Any:

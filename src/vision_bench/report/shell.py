@@ -11,13 +11,13 @@ import math
 import os
 from collections.abc import Sequence
 from datetime import datetime
-from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
-from vision_bench.errors import InvalidSettings
+from vision_bench.errors import InvalidSettings, MissingTool
 from vision_bench.report.section import Figure, Section, Tile
 
 
@@ -53,7 +53,10 @@ def render_page(
 
 def plotly_script() -> str:
     """Plotly's own script, 4.8 MB: its wheel has no smaller one."""
-    return files("plotly").joinpath("package_data", "plotly.min.js").read_text(encoding="utf-8")
+    found = find_spec("plotly")  # importing it would take longer than drawing
+    if found is None or not found.submodule_search_locations:
+        raise MissingTool("charts need the script of plotly; pip install plotly")
+    return Path(found.submodule_search_locations[0], "package_data", "plotly.min.js").read_text(encoding="utf-8")
 
 
 def figure_json(figure: Figure) -> str:

@@ -50,8 +50,9 @@ def execute(monkeypatch: pytest.MonkeyPatch, folder: Path, result: Any, *words: 
         return result
 
     monkeypatch.setattr("vision_bench.bench.run.run_to_end", fake)
+    monkeypatch.setattr("vision_bench.report.run_page.write_run_page", lambda *_, **__: None)
     file = folder / "w.toml"
-    file.touch()
+    file.write_text('kind = "chat"')
     given = [str(file), "--target", "http://h/chat", "--out", str(folder / "run"), "--rate", "1,2.5", *words]
     return command.main(given, standalone_mode=False), seen
 
