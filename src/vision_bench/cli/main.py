@@ -26,6 +26,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "report": ("report", "Draw a run or an analysis as one HTML page."),
     "equivalence": ("equivalence", "Compare our preprocessor with the stock one, bit for bit."),
     "doctor": ("doctor", "Check encoders, fonts, extras and the server."),
+    "publish": ("publish", "Send a film into a live stream, as a camera."),
     "purge": ("purge", "Discard media, runs and reports."),
 }
 

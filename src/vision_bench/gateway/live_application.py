@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
-from vision_bench.gateway import live_models, live_streams
+from vision_bench.gateway import live_models, live_push, live_streams
 from vision_bench.gateway.live_server import LiveServer
 from vision_bench.gateway.live_shapes import FailureShapes, InvalidBody
 from vision_bench.gateway.settings import Settings
@@ -27,6 +27,7 @@ def add_live(app: FastAPI, front: ASGIApp) -> ASGIApp:
     app.include_router(live_streams.router, prefix="/v1", include_in_schema=False)
     app.include_router(live_streams.frames_router)
     app.include_router(live_models.router)
+    app.include_router(live_push.router)
     return FailureShapes(front)
 
 

@@ -112,13 +112,13 @@ class LiveServer:
             await asyncio.sleep(SWEEP_SECONDS)
             self.registry.sweep()
 
-    def by_token(self, connection: HTTPConnection, scope: Scope, stream_id: str) -> Stream:
-        """The active stream whose token the caller shows.
+    def by_token(self, connection: HTTPConnection, scope: Scope, stream_id: str, *, token: str | None = None) -> Stream:
+        """The active stream whose token the caller shows, in its Authorization header when ``token`` is not given.
 
         Raises:
             StreamFailure: ``stream_unauthorized`` without such a token, ``stream_not_found`` when the stream has ended.
         """
-        if not self.tokens.admits(bearer(connection), scope, stream_id):
+        if not self.tokens.admits(token or bearer(connection), scope, stream_id):
             raise StreamFailure(
                 "stream_unauthorized", f"send Authorization: Bearer <token> with a {scope} token of this stream"
             )

@@ -34,8 +34,8 @@ class LiveSettings(BaseSettings):
     live_retention_seconds: Annotated[int, Field(ge=1)] = 600
     """Frames that are older go, whatever room there is."""
 
-    live_max_frame_bytes: Annotated[int, Field(ge=1024)] = 4 * 1024 * 1024
-    """One frame as JPEG."""
+    live_max_frame_bytes: Annotated[int, Field(ge=1024, le=16 * 1024 * 1024)] = 4 * 1024 * 1024
+    """One frame as JPEG. At most 16 MiB, which is the longest message that uvicorn takes."""
 
     live_max_pixels: Annotated[int, Field(ge=1)] = 1920 * 1080
     """Width times height of one frame. Larger ones are dropped."""

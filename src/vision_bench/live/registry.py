@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from vision_bench.live.clocks import Offset
 from vision_bench.live.failures import StreamFailure, shown
 from vision_bench.live.ring import Ring, RingState
 
@@ -51,6 +52,8 @@ class Stream:
     """The ring in numbers when the stream ended; its frames are gone."""
     dropped: Counter[str] = field(default_factory=Counter)
     """Frames that never came to the ring, by reason; those that the ring refused are in its own numbers."""
+    offset: Offset | None = None
+    """Between the publisher's clock and the server's, as the publisher told it last."""
 
     @property
     def is_active(self) -> bool:
