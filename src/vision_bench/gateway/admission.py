@@ -32,6 +32,14 @@ class Lane:
     turn: int = 0
 
 
+@dataclass(slots=True, eq=False)
+class _Turn:
+    """A call that waits. ``among``: the lanes it may take, by their places; None: any."""
+
+    lane: asyncio.Future[Lane]
+    among: frozenset[int] | None
+
+
 class Admission:
     """The permits of one gateway, shared by every route: one queue, in the order of asking, in front of every vLLM.
 
@@ -54,7 +62,7 @@ class Admission:
         self.lanes = tuple(Lane(index, permits) for index in range(upstreams))
         self._acquire_timeout_seconds = acquire_timeout_seconds
         self._clock = clock
-        self._queue: deque[asyncio.Future[Lane]] = deque()
+        self._queue: deque[_Turn] = deque()
         self._turns = 0
 
     @property
@@ -86,11 +94,12 @@ class Admission:
         """Take a permit; ``release`` must follow. ``permit`` does both."""
         waited_ms = timings.queue_ms or 0.0
         began_ns = self._clock()
+        among = None if timings.among is None else timings.among()
         try:
-            lane = None if self._queue else self._take()
-            return lane or await self._wait(self._acquire_timeout_seconds - waited_ms / 1e3, at_front=at_front)
+            lane = None if self._queue else self._take(among)
+            return lane or await self._wait(self._acquire_timeout_seconds - waited_ms / 1e3, among, at_front=at_front)
         finally:
-            ended_ns = self._clock()
+            ended_ns = timings.permitted_ns = self._clock()
             timings.queue_ms = waited_ms + (ended_ns - began_ns) / 1e6
             if timings.journal is not None:
                 timings.journal.waited("permit", began_ns, ended_ns, sys.exception())
@@ -110,17 +119,18 @@ class Admission:
         lane.set_aside_ns = None
         self._admit()
 
-    def _take(self) -> Lane | None:
+    def _take(self, among: frozenset[int] | None) -> Lane | None:
         """A permit, if one is free."""
-        lane = self.lanes[0] if len(self.lanes) == 1 else self._choose()
+        lane = self.lanes[0] if len(self.lanes) == 1 else self._choose(among)
         if lane is None or lane.in_use >= lane.permits:
             return None
         lane.in_use += 1
         return lane
 
-    def _choose(self) -> Lane | None:
-        in_service = [lane for lane in self.lanes if lane.set_aside_ns is None]
-        free = [lane for lane in in_service or self.lanes if lane.in_use < lane.permits]
+    def _choose(self, among: frozenset[int] | None) -> Lane | None:
+        lanes = self.lanes if among is None else [lane for lane in self.lanes if lane.index in among]
+        in_service = [lane for lane in lanes if lane.set_aside_ns is None]
+        free = [lane for lane in in_service or lanes if lane.in_use < lane.permits]
         if not free:
             return None
         if in_service:
@@ -132,22 +142,28 @@ class Admission:
         return chosen
 
     def _admit(self) -> None:
-        """Let in who can go now, the first first."""
+        """Let in who can go now, the first first. Who may take some lanes alone is passed by while those are full."""
+        stay: list[_Turn] = []
         while self._queue:
             turn = self._queue[0]
-            if not turn.done():  # it may have been cancelled
-                lane = self._take()
+            if not turn.lane.done():  # it may have been cancelled
+                lane = self._take(turn.among)
+                if lane is None and turn.among is None:
+                    break
                 if lane is None:
-                    return
-                turn.set_result(lane)
+                    stay.append(turn)
+                else:
+                    turn.lane.set_result(lane)
             self._queue.popleft()
+        self._queue.extendleft(reversed(stay))
 
-    async def _wait(self, patience_seconds: float, *, at_front: bool) -> Lane:
-        turn: asyncio.Future[Lane] = asyncio.get_running_loop().create_future()
+    async def _wait(self, patience_seconds: float, among: frozenset[int] | None, *, at_front: bool) -> Lane:
+        waiting = _Turn(asyncio.get_running_loop().create_future(), among)
+        turn = waiting.lane
         if at_front:
-            self._queue.appendleft(turn)
+            self._queue.appendleft(waiting)
         else:
-            self._queue.append(turn)
+            self._queue.append(waiting)
         self._admit()
         try:
             # Not asyncio.wait_for: on Python 3.11 it swallows a cancellation that arrives together with the
@@ -158,7 +174,7 @@ class Admission:
             if turn.done() and not turn.cancelled():  # it came in the very moment in which we gave up
                 self.release(turn.result())
             with suppress(ValueError):
-                self._queue.remove(turn)
+                self._queue.remove(waiting)
             if isinstance(problem, TimeoutError) and limit.expired():
                 raise AcquireTimeout(
                     f"no permit came free in {self._acquire_timeout_seconds:g} s ({self.in_use} in use); "

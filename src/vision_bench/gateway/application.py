@@ -94,7 +94,10 @@ def create_app(
         redirect_slashes=False,  # it would send callers to the Host that a proxy made up, over http
         lifespan=_lifespan(chosen, transport, spans),
     )
-    app.front = DirectRoutes(app.behind, app.state, head_limit_bytes=chosen.gateway_max_header_bytes)
+    app.front = DirectRoutes(
+        app.behind, app.state, head_limit_bytes=chosen.gateway_max_header_bytes, live=chosen.live_enabled
+    )
+    app.state.questions = None
     if chosen.gateway_api_keys:
         app.front = ApiKeys(
             app.front,

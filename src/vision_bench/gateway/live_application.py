@@ -8,9 +8,11 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
-from vision_bench.gateway import live_models, live_push, live_streams
+from vision_bench.gateway import examples, live_models, live_push, live_streams
+from vision_bench.gateway.live_questions import Questions
 from vision_bench.gateway.live_server import LiveServer
 from vision_bench.gateway.live_shapes import FailureShapes, InvalidBody
+from vision_bench.gateway.routes import LIVE_CHAT_PATH, chat
 from vision_bench.gateway.settings import Settings
 from vision_bench.live.failures import StreamFailure
 
@@ -28,6 +30,8 @@ def add_live(app: FastAPI, front: ASGIApp) -> ASGIApp:
     app.include_router(live_streams.frames_router)
     app.include_router(live_models.router)
     app.include_router(live_push.router)
+    app.post(LIVE_CHAT_PATH, summary="/chat, with frames of streams and receipts", responses=examples.CHAT)(chat)
+    app.state.questions = Questions(app.state)
     return FailureShapes(front)
 
 

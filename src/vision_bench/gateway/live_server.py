@@ -13,6 +13,7 @@ from starlette.requests import HTTPConnection
 
 from vision_bench.gateway.keys import owner_of
 from vision_bench.gateway.settings import Settings
+from vision_bench.live.clocks import Stamp
 from vision_bench.live.failures import StreamFailure
 from vision_bench.live.inlet import FrameLimits, Inlet
 from vision_bench.live.registry import Limits, Registry, Stream
@@ -73,6 +74,10 @@ class LiveServer:
     def inlet(self, stream: Stream) -> Inlet:
         """A way into the stream, with this server's limits."""
         return Inlet(stream, self.frame_limits, clock_id=self.clock_id, clock=self.clock)
+
+    def stamp(self, at_ns: int) -> Stamp:
+        """A reading of this server's clock."""
+        return Stamp(self.clock_id, at_ns)
 
     def feed(self, stream: Stream, feed: Feed) -> None:
         """``feed`` is what sends into the stream from now on; what did so before is stopped: a camera that lost its

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import ClassVar, Protocol
 
 from fastapi import APIRouter, Request
 from starlette.datastructures import State
@@ -38,6 +38,8 @@ from vision_bench.wire.ndjson import MEDIA_TYPE
 from vision_bench.wire.sse import encode_event
 
 router = APIRouter()
+
+LIVE_CHAT_PATH = "/v1beta/chat/completions"
 
 # Answer headers that go on to the caller; the rest describes the connection to vLLM, not the answer.
 _PASSED_HEADERS = ("Content-Type", "Content-Encoding", "Retry-After")
@@ -82,6 +84,23 @@ async def chat_batch(request: Request) -> Response:
     return _Batch(request.app.state)
 
 
+PassOn = Callable[[list[bytes], Scope, Send], Awaitable[None]]
+
+
+class Question(Protocol):
+    """A body that needs more than to be passed on: live_questions has them."""
+
+    async def answer(self, scope: Scope, send: Send, pass_on: PassOn) -> None:
+        """Make the body that is passed on, and change what ``pass_on`` sends."""
+
+
+class Questions(Protocol):
+    """Finds them."""
+
+    def of(self, body: Sequence[bytes], scope: Scope) -> Question | None:
+        """The question that ``body`` is; None: it goes on as it is."""
+
+
 class _Exchange(Response):
     """A response that is the whole of the request's life: one coroutine holds the permit and knows both ends."""
 
@@ -91,6 +110,7 @@ class _Exchange(Response):
         self._buffer: Buffer = state.buffer
         self._pace: Pace = state.pace
         self._policy: MediaPolicy | None = state.media_policy
+        self._questions: Questions | None = state.questions
         self.background = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -128,12 +148,15 @@ class _Exchange(Response):
 class _Chat(_Exchange):
     async def answer(self, upload: Upload, room: Room, scope: Scope, receive: Receive, send: Send) -> None:
         body = await upload.read()
-        if self._policy is not None:
+        question = None if self._questions is None else self._questions.of(body, scope)
+        if question is None and self._policy is not None:
             body = [b"".join(body)]
             self._policy.check(body[0])
         exchange_of(scope).is_read = True
         room.shrink(upload.size_bytes)
-        await unless_client_leaves(receive, self._pass_on(body, scope, send))
+        pass_on = self._pass_on
+        work = pass_on(body, scope, send) if question is None else question.answer(scope, send, pass_on)
+        await unless_client_leaves(receive, work)
 
     async def _pass_on(self, body: list[bytes], scope: Scope, send: Send) -> None:
         exchange = exchange_of(scope)
@@ -235,10 +258,12 @@ class DirectRoutes:
     @classmethod
     def made(cls, state: State) -> dict[str, ASGIApp]:
         """The routes by their paths, when everything that they need is in ``state``."""
-        return {path: route(state) for path, route in cls._ROUTES.items()}
+        routes = cls._ROUTES if state.questions is None else {**cls._ROUTES, LIVE_CHAT_PATH: _Chat}
+        return {path: route(state) for path, route in routes.items()}
 
-    def __init__(self, app: ASGIApp, state: State, *, head_limit_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, state: State, *, head_limit_bytes: int, live: bool = False) -> None:
         self._app = app
+        self._paths = {*self._ROUTES, *([LIVE_CHAT_PATH] if live else [])}
         self._state = state
         self._head_limit_bytes = head_limit_bytes
 
@@ -249,7 +274,7 @@ class DirectRoutes:
             return
         if scope["type"] == "http" and scope["method"] == "POST":
             path = scope["path"].removeprefix(scope.get("root_path", ""))
-            if path in self._ROUTES:
+            if path in self._paths:
                 exchange_of(scope).route = path
                 await self._state.routes[path](scope, receive, send)
                 return

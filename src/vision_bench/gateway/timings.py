@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from vision_bench.gateway.journal import Journal
@@ -20,3 +21,7 @@ class Timings:
     """Which vLLM was called, last if there were two: its place in VLLM_BASE_URL."""
     journal: Journal | None = None
     """Where each wait and each call is written down, of a request whose spans are wanted."""
+    among: Callable[[], frozenset[int]] | None = None
+    """The vLLMs that this call may go to, by their places, asked anew for each try; None: any."""
+    permitted_ns: int | None = None
+    """When the last permit was given."""

@@ -75,3 +75,39 @@ async def test_who_waits_moves_when_the_last_server_is_set_aside() -> None:
     admission.release(first)
     admission.bring_back(second)
     assert await admission.acquire(Timings()) is second
+
+
+async def test_who_may_take_one_server_alone_waits_for_it_and_holds_nobody_up() -> None:
+    """A call for a full server is passed by those who may take any, keeps its place, and gets that server's permit."""
+    admission = Admission(1, upstreams=2, acquire_timeout_seconds=10)
+    order: list[tuple[str, int]] = []
+    go = asyncio.Event()
+
+    async def hold(name: str, among: frozenset[int] | None) -> None:
+        async with admission.permit(Timings(among=None if among is None else lambda: among)) as lane:
+            order.append((name, lane.index))
+            await go.wait()
+
+    held = await admission.acquire(Timings(among=lambda: frozenset({0})))
+    assert held.index == 0
+    tasks = [asyncio.create_task(hold(name, frozenset({0}))) for name in ("first", "second")]
+    await asyncio.sleep(0)
+    tasks.append(asyncio.create_task(hold("any", None)))
+    await asyncio.sleep(0)
+    assert (order, admission.waiting) == ([("any", 1)], 2)
+    admission.release(held)
+    await asyncio.sleep(0)
+    assert order == [("any", 1), ("first", 0)]
+    go.set()
+    await asyncio.gather(*tasks)
+    assert order == [("any", 1), ("first", 0), ("second", 0)]
+    assert (admission.in_use, admission.waiting) == (0, 0)
+
+
+async def test_the_moment_of_the_permit_is_noted() -> None:
+    """permitted_ns is the clock when the wait was over."""
+    ticks = count(5, 10)
+    admission = Admission(1, acquire_timeout_seconds=1, clock=lambda: next(ticks))
+    timings = Timings()
+    async with admission.permit(timings):
+        assert timings.permitted_ns == 15
