@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
-from vision_bench.gateway import examples, live_models, live_push, live_streams
+from vision_bench.gateway import examples, live_models, live_push, live_streams, live_whip
 from vision_bench.gateway.live_questions import Questions
 from vision_bench.gateway.live_server import LiveServer
 from vision_bench.gateway.live_shapes import FailureShapes, InvalidBody
@@ -30,6 +30,7 @@ def add_live(app: FastAPI, front: ASGIApp) -> ASGIApp:
     app.include_router(live_streams.frames_router)
     app.include_router(live_models.router)
     app.include_router(live_push.router)
+    app.include_router(live_whip.router)
     app.post(LIVE_CHAT_PATH, summary="/chat, with frames of streams and receipts", responses=examples.CHAT)(chat)
     app.state.questions = Questions(app.state)
     return FailureShapes(front)

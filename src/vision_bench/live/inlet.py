@@ -1,7 +1,7 @@
 """The one way into a stream: a picture is measured against the limits, and taken, or dropped with a reason that is
 counted.
 
-Runs on the event loop's thread.
+Runs on the event loop's thread, but for ``why_not``, which the one who makes the pictures asks from its own.
 """
 
 from __future__ import annotations

@@ -1,0 +1,173 @@
+"""Encoded frames to JPEGs in a stream, on a thread of their own, never more than a bounded number of frames behind.
+
+Decoding needs every frame, for each is told by what changed; so what falls behind gives up the picture's JPEG first,
+and only then frames, up to the next one that stands alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import av
+
+from vision_bench.live.clocks import Stamp
+from vision_bench.live.inlet import Dropped, Inlet
+from vision_bench.live.media_clock import MediaClock
+from vision_bench.live.pictures import JpegEncoder
+from vision_bench.live.release import EncodedFrame
+
+QUEUE_FRAMES = 60
+"""Encoded frames that wait for the decoder: two seconds at 30 a second."""
+BEHIND_FRAMES = 3
+"""With so many newer frames waiting, a picture is decoded and not encoded."""
+PENDING_PICTURES = 8
+"""Pictures that wait for the event loop; then the decoder waits for it."""
+
+Codec = Literal["vp8", "h264"]
+_DECODERS: Mapping[Codec, str] = {"vp8": "libvpx", "h264": "h264"}
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One encoded frame on its way to the decoder. ``released_ns``: when it was handed over."""
+
+    codec: Codec
+    frame: EncodedFrame
+    released_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Picture:
+    jpeg: bytes
+    width: int
+    height: int
+    at_ns: int
+    stamps: Mapping[str, Stamp] = field(default_factory=dict)
+
+
+class DecoderThread:
+    """Decodes one source's frames into its inlet. ``put`` and ``close`` are the event loop's.
+
+    Attributes:
+        needs_key: a key frame is needed to go on; whoever can ask the sender for one does, and sets it to False.
+    """
+
+    def __init__(self, inlet: Inlet, *, loop: asyncio.AbstractEventLoop, name: str = "live-decoder") -> None:
+        self._inlet = inlet
+        self._loop = loop
+        self._waiting: deque[Work] = deque()
+        self._change = threading.Condition()
+        self._is_closed = False
+        self._skips_to_key = False
+        self._pending = threading.BoundedSemaphore(PENDING_PICTURES)
+        self._media = MediaClock()
+        self.needs_key = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def put(self, work: Work) -> None:
+        """Hand a frame over; when too many wait, they go, and so does what comes until the next key frame."""
+        with self._change:
+            if self._is_closed:
+                return
+            if self._skips_to_key and not work.frame.is_key:
+                self._inlet.drop("queue_full")
+                return
+            self._skips_to_key = False
+            if len(self._waiting) >= QUEUE_FRAMES:
+                self._inlet.drop("queue_full", len(self._waiting))
+                self._waiting.clear()
+                if not work.frame.is_key:
+                    self._inlet.drop("queue_full")
+                    self._skips_to_key = self.needs_key = True
+                    return
+            self._waiting.append(work)
+            self._change.notify()
+
+    def close(self) -> None:
+        """Stop after the frame that is being decoded. Does not wait for it."""
+        with self._change:
+            self._is_closed = True
+            self._waiting.clear()
+            self._change.notify()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the thread is still there."""
+        return self._thread.is_alive()
+
+    def _next(self) -> tuple[Work, int] | None:
+        with self._change:
+            while not (self._waiting or self._is_closed):
+                self._change.wait()
+            return None if self._is_closed else (self._waiting.popleft(), len(self._waiting))
+
+    def _run(self) -> None:
+        decoder: Any = None
+        codec: Codec | None = None
+        encoder = JpegEncoder()
+        while (taken := self._next()) is not None:
+            work, behind = taken
+            if work.codec != codec:
+                codec, decoder = work.codec, _decoder(work.codec, max_pixels=self._inlet.limits.pixels)
+            try:
+                pictures = decoder.decode(av.Packet(work.frame.data))
+            except av.FFmpegError:
+                pictures = []
+            if not pictures:
+                self.needs_key = True
+                self._drop("not_decoded")
+            for picture in pictures[-1:]:
+                self._make(picture, work, encoder, behind)
+
+    def _make(self, picture: av.VideoFrame, work: Work, encoder: JpegEncoder, behind: int) -> None:
+        inlet = self._inlet
+        decoded_ns = inlet.clock()
+        at_ns = self._media.at_ns(work.frame.timestamp, arrived_ns=work.frame.last_arrived_ns)
+        if behind >= BEHIND_FRAMES:
+            self._drop("queue_full")
+            return
+        reason = inlet.why_not(width=picture.width, height=picture.height, now_ns=work.frame.last_arrived_ns)
+        if reason is not None:
+            self._drop(reason)
+            return
+        try:
+            jpeg, width, height = encoder.encode(picture)
+        except (av.FFmpegError, ValueError):
+            self._drop("not_decoded")
+            return
+        stamps = {
+            "arrived": inlet.stamp(work.frame.last_arrived_ns),
+            "released": inlet.stamp(work.released_ns),
+            "decoded": inlet.stamp(decoded_ns),
+        }
+        made = _Picture(jpeg, width, height, at_ns, stamps)
+        self._pending.acquire()
+        self._in_loop(lambda: self._store(made))
+
+    def _store(self, made: _Picture) -> None:
+        self._pending.release()
+        self._inlet.store(made.jpeg, width=made.width, height=made.height, at_ns=made.at_ns, stamps=made.stamps)
+
+    def _drop(self, reason: Dropped) -> None:
+        self._in_loop(lambda: self._inlet.drop(reason))
+
+    def _in_loop(self, call: Callable[[], object]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(call)
+        except RuntimeError:  # the loop has ended, and the stream with it
+            self._is_closed = True
+
+
+def _decoder(codec: Codec, *, max_pixels: int) -> Any:
+    # One thread: more would keep frames back to have work for each. Headers that name a huge picture are refused
+    # before room is made for it; some more than is wanted passes, and is dropped with the right reason.
+    context: Any = av.CodecContext.create(_DECODERS[codec], "r")
+    context.thread_count = 1
+    context.options = {"max_pixels": str(max(4 * max_pixels, 1 << 16)), "flags": "low_delay"}
+    return context
