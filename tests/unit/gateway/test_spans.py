@@ -23,6 +23,7 @@ from vision_bench.errors import BrokenStream, ConnectFailed, InvalidSettings
 from vision_bench.gateway.application import create_app
 from vision_bench.gateway.settings import Settings
 from vision_bench.gateway.spans import Spans
+from vision_bench.gateway.timings import Timings
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
@@ -340,7 +341,7 @@ async def test_refusals() -> None:
 async def test_no_permit_in_time_is_a_wait_that_failed() -> None:
     """Its wait has the error, and there is no call."""
     async with recorded(vllm_concurrency=1, vllm_acquire_timeout_seconds=0.01) as rig:
-        lane = await rig.app.state.admission.acquire(type("T", (), {"queue_ms": None, "journal": None})())
+        lane = await rig.app.state.admission.acquire(Timings())
         await rig.client.post("/chat", content=b"{}")
         rig.app.state.admission.release(lane)
     assert attributes(rig.waits[0])["error.type"] == "acquire_timeout"
