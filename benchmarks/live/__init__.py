@@ -1,0 +1,1 @@
+"""From capture to ring over WebRTC, stock aiortc and ours: `python -m benchmarks.live`."""
