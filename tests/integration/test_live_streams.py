@@ -164,6 +164,17 @@ async def test_models_tell_their_state_and_kind() -> None:
         assert listed["data"][0]["vision_bench"]["kind"] == "passthrough"
 
 
+async def test_the_log_names_the_route_and_not_the_stream(caplog: pytest.LogCaptureFixture) -> None:
+    """Under which name it was asked, with the id left out."""
+    caplog.set_level("INFO", logger="vision_bench.gateway.access")
+    async with live_gateway(NOWHERE) as rig:
+        stream = await new_stream(rig)
+        await rig.client.get(f"/v1/streams/{stream['id']}")
+    assert "route=/v1beta/streams status=201" in caplog.text
+    assert "route=/v1/streams/{stream_id} status=200" in caplog.text
+    assert stream["id"] not in caplog.text
+
+
 async def test_without_the_setting_there_is_nothing() -> None:
     """The routes are not there, and say so in OpenAI's shape like every path that is none."""
     async with gateway(NOWHERE) as rig:

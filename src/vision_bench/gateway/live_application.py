@@ -25,8 +25,8 @@ def add_live(app: FastAPI, front: ASGIApp) -> ASGIApp:
     """
     app.add_exception_handler(StreamFailure, live_streams.answer_failure)
     app.add_exception_handler(InvalidBody, live_streams.answer_invalid)
-    app.include_router(live_streams.router, prefix="/v1beta")
-    app.include_router(live_streams.router, prefix="/v1", include_in_schema=False)
+    app.include_router(live_streams.streams_router("/v1beta"))
+    app.include_router(live_streams.streams_router("/v1", is_alias=True))
     app.include_router(live_streams.frames_router)
     app.include_router(live_models.router)
     app.include_router(live_push.router)

@@ -13,9 +13,11 @@ from starlette.requests import HTTPConnection
 
 from vision_bench.gateway.keys import owner_of
 from vision_bench.gateway.settings import Settings
+from vision_bench.live.allowed import AllowedHosts
 from vision_bench.live.clocks import Stamp
 from vision_bench.live.failures import StreamFailure
 from vision_bench.live.inlet import FrameLimits, Inlet
+from vision_bench.live.pull import PullRules
 from vision_bench.live.registry import Limits, Registry, Stream
 from vision_bench.live.tokens import Scope, Tokens
 
@@ -47,6 +49,7 @@ class LiveServer:
         self.frame_limits = FrameLimits(
             frame_bytes=settings.live_max_frame_bytes, pixels=settings.live_max_pixels, fps=settings.live_max_fps
         )
+        self.pull_rules = PullRules(AllowedHosts(settings.live_pull_hosts), settings.live_pull_folder)
         self.registry = Registry(
             Limits(
                 ttl_seconds=settings.live_ttl_seconds,

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode
 
+from vision_bench.live.allowed import AllowedHosts
+
 Names = Annotated[tuple[str, ...], NoDecode]
 
 
@@ -81,6 +83,12 @@ class LiveSettings(BaseSettings):
                 ipaddress.ip_address(address)
             except ValueError:
                 raise ValueError(f"{address!r} is no IP address") from None
+        return value
+
+    @field_validator("live_pull_hosts")
+    @classmethod
+    def _pull_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        AllowedHosts(value)  # says what is wrong with an entry
         return value
 
     @field_validator("live_public_url")

@@ -14,6 +14,7 @@ from vision_bench.gateway.exchange import Refusal, exchange_of
 from vision_bench.gateway.live_server import VIEW_SECONDS, LiveServer
 from vision_bench.gateway.live_shapes import InvalidBody
 from vision_bench.live.failures import StreamFailure
+from vision_bench.live.pull import Pull, check_source
 from vision_bench.live.references import FrameReference, parse_reference
 from vision_bench.live.registry import Source, Stream
 from vision_bench.live.selection import select
@@ -22,12 +23,9 @@ from vision_bench.live.shapes import created_body, deleted_body, keepalive_body,
 BODY_LIMIT_BYTES = 16 * 1024
 MAX_URL_LETTERS = 2_048
 
-router = APIRouter()
-"""Below /v1beta, and below /v1 under the alias."""
 frames_router = APIRouter()
 
 
-@router.post("/streams", summary="A new stream", status_code=201)
 async def create(request: Request) -> Response:
     """Empty or `{}`: a stream to publish into, with where and by which token. With `source`: one that is pulled."""
     live = live_of(request)
@@ -35,10 +33,19 @@ async def create(request: Request) -> Response:
     if source is None:
         stream = live.registry.create(live.owner(request))
         return JSONResponse(created_body(stream, publish_body(live, request, stream)), 201)
-    raise StreamFailure("source_refused", "this gateway pulls no streams")
+    kind, url = source
+    await asyncio.to_thread(check_source, kind, url, live.pull_rules)
+    stream = live.registry.create(live.owner(request), source=kind)
+    pull = Pull(kind, url, live.inlet(stream), live.pull_rules, on_end=lambda: live.registry.reap(stream.id))
+    live.feed(stream, pull)
+    try:
+        await pull.opened()
+    except BaseException:  # also of a caller that leaves: it never heard the stream's id
+        live.registry.reap(stream.id)
+        raise
+    return JSONResponse(created_body(stream, None), 201)
 
 
-@router.get("/streams/{stream_id}", summary="A stream's state")
 async def status(request: Request, stream_id: str) -> Response:
     """Its lease and its frames. A stream that has ended can be read for a while."""
     live = live_of(request)
@@ -46,7 +53,6 @@ async def status(request: Request, stream_id: str) -> Response:
     return JSONResponse(status_body(stream, now_ns=live.clock()))
 
 
-@router.post("/streams/{stream_id}/keepalive", summary="Begin a stream's lease anew")
 async def keepalive(request: Request, stream_id: str) -> Response:
     """Call it every third of `ttl_seconds`. Gives a fresh publish token."""
     live = live_of(request)
@@ -55,14 +61,12 @@ async def keepalive(request: Request, stream_id: str) -> Response:
     return JSONResponse(keepalive_body(stream, publish, now_ns=live.clock()))
 
 
-@router.delete("/streams/{stream_id}", summary="End a stream")
 async def delete(request: Request, stream_id: str) -> Response:
     """Its frames go at once. Deleting it again succeeds as long as it is remembered."""
     live = live_of(request)
     return JSONResponse(deleted_body(live.registry.delete(live.owner(request), stream_id)))
 
 
-@router.post("/streams/{stream_id}/viewer-token", summary="A token to look at a stream's frames")
 async def viewer_token(request: Request, stream_id: str) -> Response:
     """It allows `GET` of the URL that comes with it, for five minutes, and nothing else."""
     live = live_of(request)
@@ -73,6 +77,22 @@ async def viewer_token(request: Request, stream_id: str) -> Response:
         "expires_in_seconds": VIEW_SECONDS,
     }
     return JSONResponse({"view": view})
+
+
+def streams_router(prefix: str, *, is_alias: bool = False) -> APIRouter:
+    """The routes of streams below ``prefix``; those of an alias are not documented again."""
+    router = APIRouter(prefix=prefix, include_in_schema=not is_alias)
+    one = "/streams/{stream_id}"
+    for path, method, route, summary in (
+        ("/streams", "POST", create, "A new stream"),
+        (one, "GET", status, "A stream's state"),
+        (one, "DELETE", delete, "End a stream"),
+        (f"{one}/keepalive", "POST", keepalive, "Begin a stream's lease anew"),
+        (f"{one}/viewer-token", "POST", viewer_token, "A token to look at a stream's frames"),
+    ):
+        success = 201 if route is create else 200
+        router.add_api_route(path, route, methods=[method], summary=summary, status_code=success)
+    return router
 
 
 @frames_router.get("/live/view/{stream_id}", summary="One frame as JPEG", response_class=Response)

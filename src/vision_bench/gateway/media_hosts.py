@@ -11,14 +11,12 @@ import ipaddress
 import re
 from collections.abc import Sequence
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+from vision_bench.wire.addresses import Address, is_public
 
 _URL = re.compile(r"https?://(?P<host>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?(?:[/?#].*)?", re.IGNORECASE)
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-_UNICAST6 = ipaddress.IPv6Network("2000::/3")
-_TUNNELS6 = (ipaddress.IPv6Network("2002::/16"), ipaddress.IPv6Network("2001::/32"))  # an IPv4 address within
 _OF_THE_MACHINE = ("localhost", "localdomain", "ip6-localhost", "ip6-loopback", "metadata.google.internal")
 
 
@@ -90,7 +88,7 @@ def _host(text: str) -> str | Address:
         raise ValueError(f"{text!r} is no address in its usual notation") from None
     except ValueError as problem:
         raise ValueError(str(problem) or f"{text!r} is no host") from None
-    if not _is_public(address):
+    if not is_public(address):
         raise ValueError(f"{text!r} is a private or special address, which is never allowed")
     return address
 
@@ -98,10 +96,3 @@ def _host(text: str) -> str | Address:
 def _is_numeric(name: str) -> bool:
     """Whether some resolver takes the name for an IPv4 address: 127.0.0.1, 2130706433, 0x7f.1, 0177.1."""
     return _NUMBER.fullmatch(name.rpartition(".")[2]) is not None
-
-
-def _is_public(address: Address) -> bool:
-    if isinstance(address, ipaddress.IPv6Address):
-        is_plain = address in _UNICAST6 and not any(address in tunnel for tunnel in _TUNNELS6)
-        return is_plain and address.is_global and not address.is_multicast
-    return address.is_global and not address.is_multicast

@@ -9,25 +9,21 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import av
 
-from vision_bench.live.clocks import Stamp
-from vision_bench.live.inlet import Dropped, Inlet
+from vision_bench.live.handover import Handover
+from vision_bench.live.inlet import Inlet
 from vision_bench.live.media_clock import MediaClock
-from vision_bench.live.pictures import JpegEncoder
 from vision_bench.live.release import EncodedFrame
 
 QUEUE_FRAMES = 60
 """Encoded frames that wait for the decoder: two seconds at 30 a second."""
 BEHIND_FRAMES = 3
 """With so many newer frames waiting, a picture is decoded and not encoded."""
-PENDING_PICTURES = 8
-"""Pictures that wait for the event loop; then the decoder waits for it."""
-
 Codec = Literal["vp8", "h264"]
 _DECODERS: Mapping[Codec, str] = {"vp8": "libvpx", "h264": "h264"}
 
@@ -41,15 +37,6 @@ class Work:
     released_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Picture:
-    jpeg: bytes
-    width: int
-    height: int
-    at_ns: int
-    stamps: Mapping[str, Stamp] = field(default_factory=dict)
-
-
 class DecoderThread:
     """Decodes one source's frames into its inlet. ``put`` and ``close`` are the event loop's.
 
@@ -59,12 +46,11 @@ class DecoderThread:
 
     def __init__(self, inlet: Inlet, *, loop: asyncio.AbstractEventLoop, name: str = "live-decoder") -> None:
         self._inlet = inlet
-        self._loop = loop
+        self._hand = Handover(inlet, loop=loop)
         self._waiting: deque[Work] = deque()
         self._change = threading.Condition()
         self._is_closed = False
         self._skips_to_key = False
-        self._pending = threading.BoundedSemaphore(PENDING_PICTURES)
         self._media = MediaClock()
         self.needs_key = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -110,8 +96,7 @@ class DecoderThread:
     def _run(self) -> None:
         decoder: Any = None
         codec: Codec | None = None
-        encoder = JpegEncoder()
-        while (taken := self._next()) is not None:
+        while not self._hand.is_over and (taken := self._next()) is not None:
             work, behind = taken
             if work.codec != codec:
                 codec, decoder = work.codec, _decoder(work.codec, max_pixels=self._inlet.limits.pixels)
@@ -121,47 +106,24 @@ class DecoderThread:
                 pictures = []
             if not pictures:
                 self.needs_key = True
-                self._drop("not_decoded")
+                self._hand.drop("not_decoded")
             for picture in pictures[-1:]:
-                self._make(picture, work, encoder, behind)
+                self._take(picture, work, behind)
 
-    def _make(self, picture: av.VideoFrame, work: Work, encoder: JpegEncoder, behind: int) -> None:
+    def _take(self, picture: av.VideoFrame, work: Work, behind: int) -> None:
         inlet = self._inlet
         decoded_ns = inlet.clock()
-        at_ns = self._media.at_ns(work.frame.timestamp, arrived_ns=work.frame.last_arrived_ns)
+        arrived_ns = work.frame.last_arrived_ns
+        at_ns = self._media.at_ns(work.frame.timestamp, arrived_ns=arrived_ns)
         if behind >= BEHIND_FRAMES:
-            self._drop("queue_full")
-            return
-        reason = inlet.why_not(width=picture.width, height=picture.height, now_ns=work.frame.last_arrived_ns)
-        if reason is not None:
-            self._drop(reason)
-            return
-        try:
-            jpeg, width, height = encoder.encode(picture)
-        except (av.FFmpegError, ValueError):
-            self._drop("not_decoded")
+            self._hand.drop("queue_full")
             return
         stamps = {
-            "arrived": inlet.stamp(work.frame.last_arrived_ns),
+            "arrived": inlet.stamp(arrived_ns),
             "released": inlet.stamp(work.released_ns),
             "decoded": inlet.stamp(decoded_ns),
         }
-        made = _Picture(jpeg, width, height, at_ns, stamps)
-        self._pending.acquire()
-        self._in_loop(lambda: self._store(made))
-
-    def _store(self, made: _Picture) -> None:
-        self._pending.release()
-        self._inlet.store(made.jpeg, width=made.width, height=made.height, at_ns=made.at_ns, stamps=made.stamps)
-
-    def _drop(self, reason: Dropped) -> None:
-        self._in_loop(lambda: self._inlet.drop(reason))
-
-    def _in_loop(self, call: Callable[[], object]) -> None:
-        try:
-            self._loop.call_soon_threadsafe(call)
-        except RuntimeError:  # the loop has ended, and the stream with it
-            self._is_closed = True
+        self._hand.take(picture, at_ns=at_ns, arrived_ns=arrived_ns, stamps=stamps)
 
 
 def _decoder(codec: Codec, *, max_pixels: int) -> Any:
