@@ -81,6 +81,21 @@ async def test_keys_are_asked_for_and_a_publish_token_is_none() -> None:
         assert (await rig.client.get("/v1beta/models")).status_code == 200
 
 
+async def test_every_answer_says_what_the_key_has_left() -> None:
+    """Of two requests a minute: one left, none left, and 429 with Retry-After; OpenAI's routes say nothing of it."""
+    async with live_gateway(NOWHERE, gateway_api_keys="ann", gateway_key_requests_per_minute=2) as rig:
+        left = []
+        for _ in range(3):
+            answer = await rig.client.get("/v1beta/streams/none", headers=ANN)
+            assert answer.headers["x-ratelimit-limit"] == "2"
+            assert 0 < int(answer.headers["x-ratelimit-reset"]) <= 60
+            left.append((answer.status_code, answer.headers["x-ratelimit-remaining"]))
+        assert left == [(404, "1"), (404, "0"), (429, "0")]
+        assert int(answer.headers["retry-after"]) >= 1
+        assert isinstance(answer.json()["detail"], str)
+        assert "x-ratelimit-limit" not in (await rig.client.get("/v1/models", headers=ANN)).headers
+
+
 async def test_limits_of_a_key_and_of_the_server() -> None:
     """One stream more than a key may have is 429, than the server may have 503, both with a detail."""
     async with live_gateway(NOWHERE, gateway_api_keys="ann,bob", live_streams_per_key=2, live_streams=3) as rig:

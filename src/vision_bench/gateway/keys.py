@@ -31,6 +31,17 @@ class Allowance:
         self._step_ns = _MINUTE_NS // per_minute
         self._whole_at_ns = clock()
 
+    @property
+    def left(self) -> int:
+        """How many may come at once, now."""
+        late_ns = max(0, self._whole_at_ns - self._clock())
+        return max(0, self.per_minute - -(-late_ns // self._step_ns))
+
+    @property
+    def whole_in_seconds(self) -> int:
+        """After how long all of them may come at once."""
+        return max(0, -(-(self._whole_at_ns - self._clock()) // 1_000_000_000))
+
     def take(self) -> None:
         """Use one up.
 
@@ -103,7 +114,7 @@ class ApiKeys:
             await self._app(scope, receive, send)
             return
         try:
-            scope[_ALLOWANCE] = self._admit(place)
+            self._admit(place, scope)
         except Refusal as refusal:
             if scope["type"] == "http":
                 await refuse(scope, receive, send, refusal, body_unread=True)
@@ -112,8 +123,8 @@ class ApiKeys:
             return
         await self._app(scope, receive, send)
 
-    def _admit(self, place: int | None) -> Allowance | None:
-        """What the key has left, one request taken.
+    def _admit(self, place: int | None, scope: Scope) -> None:
+        """Take one request from what the key has left, which ``scope`` then holds.
 
         Raises:
             Refusal: 401, no key; 429, nothing left.
@@ -125,10 +136,9 @@ class ApiKeys:
                 type="unauthorized",
                 headers={"WWW-Authenticate": "Bearer"},
             )
-        allowance = self._allowances[place]
+        scope[_ALLOWANCE] = allowance = self._allowances[place]
         if allowance is not None:
             allowance.take()
-        return allowance
 
     def _find(self, authorization: str) -> int | None:
         """The place of the caller's key among ours."""

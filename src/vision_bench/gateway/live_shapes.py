@@ -11,6 +11,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vision_bench.gateway.exchange import start_message
+from vision_bench.gateway.keys import Allowance, allowance_of
 from vision_bench.wire.shapes import Json
 
 _TYPES = {
@@ -80,7 +81,8 @@ def failure_body(status: int, error: Json, *, chat: bool) -> Json:
 
 
 class FailureShapes:
-    """Around the whole application: answers below /v1beta that are OpenAI-shaped errors get this API's body."""
+    """Around the whole application: answers below /v1beta that are OpenAI-shaped errors get this API's body, and all
+    of them say what the key has left, if it has a limit."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -90,7 +92,19 @@ class FailureShapes:
         if scope["type"] != "http" or not is_ours(path):
             await self._app(scope, receive, send)
             return
-        await self._app(scope, receive, _Translation(send, chat=is_chat(path)))
+
+        async def send_with_limits(message: Message) -> None:
+            allowance = allowance_of(scope)
+            if message["type"] == "http.response.start" and allowance is not None:
+                message = {**message, "headers": [*message["headers"], *_limit_headers(allowance)]}
+            await send(message)
+
+        await self._app(scope, receive, _Translation(send_with_limits, chat=is_chat(path)))
+
+
+def _limit_headers(allowance: Allowance) -> list[tuple[bytes, bytes]]:
+    told = (("limit", allowance.per_minute), ("remaining", allowance.left), ("reset", allowance.whole_in_seconds))
+    return [(f"x-ratelimit-{name}".encode(), str(value).encode()) for name, value in told]
 
 
 class _Translation:
