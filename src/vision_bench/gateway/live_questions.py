@@ -24,7 +24,14 @@ from vision_bench.live.answers import ReceiptStream, with_receipt
 from vision_bench.live.clocks import Offset
 from vision_bench.live.failures import StreamFailure
 from vision_bench.live.questions import Slot, encoded_bytes, may_ask, put_pictures, references
-from vision_bench.live.receipt import Receipt, cache_of, chosen_frame, receipt_bodies
+from vision_bench.live.receipt import (
+    Receipt,
+    cache_of,
+    chosen_frame,
+    receipt_bodies,
+    reported_of,
+    visual_tokens_of,
+)
 from vision_bench.live.ring import Frame
 from vision_bench.live.selection import select_in_time
 from vision_bench.live.shapes import Json
@@ -193,8 +200,8 @@ class _Account:
             self.stamp("first_token", now_ns)
         self.stamp("final_token", now_ns)
 
-    def receipt(self, usage: Json | None) -> Json:
-        """The two keys of the answer."""
+    def receipt(self, accounts: Json) -> Json:
+        """The two keys of the answer, which told ``accounts`` of itself."""
         permitted_ns = self.exchange.timings.permitted_ns
         if permitted_ns is not None:
             self.stamp("permitted", permitted_ns)
@@ -205,7 +212,9 @@ class _Account:
                 stamps=self._stamps,
                 offsets=self._offsets,
                 payload_bytes=self.payload_bytes,
-                cache=cache_of(usage, thread_id=self.thread_id),
+                visual_tokens=visual_tokens_of(accounts.get("usage")),
+                reported_ms=reported_of(accounts.get("metrics")),
+                cache=cache_of(accounts.get("usage"), thread_id=self.thread_id),
             )
         )
 

@@ -16,11 +16,11 @@ from vision_bench.wire.sse import DONE, EventParser, encode_event
 Json = dict[str, Any]
 
 
-def with_receipt(answer: bytes, receipt: Callable[[Json | None], Json]) -> bytes:
+def with_receipt(answer: bytes, receipt: Callable[[Json], Json]) -> bytes:
     """A whole answer with the receipt's keys; as it is when it is no object.
 
     Args:
-        receipt: the keys to add, given the answer's ``usage``.
+        receipt: the keys to add, given the answer's ``usage`` and ``metrics``, as far as it has them.
     """
     try:
         told = parse_json(answer)
@@ -28,23 +28,23 @@ def with_receipt(answer: bytes, receipt: Callable[[Json | None], Json]) -> bytes
         return answer
     if not isinstance(told, dict):
         return answer
-    return _encoded({**told, **receipt(_usage(told))}).encode()
+    return _encoded({**told, **receipt(_accounts(told))}).encode()
 
 
 class ReceiptStream:
     """The events of one answer.
 
     Args:
-        receipt: the keys to add to the last event, given the ``usage`` that was told.
+        receipt: the keys to add to the last event, given the ``usage`` and ``metrics`` that were told.
         on_token: called when text, a tool call or reasoning passes.
     """
 
-    def __init__(self, receipt: Callable[[Json | None], Json], *, on_token: Callable[[], None]) -> None:
+    def __init__(self, receipt: Callable[[Json], Json], *, on_token: Callable[[], None]) -> None:
         self._receipt = receipt
         self._on_token = on_token
         self._parser = EventParser()
         self._held: Json | None = None
-        self._usage: Json | None = None
+        self._accounts: Json = {}
 
     def feed(self, data: bytes) -> bytes:
         """What goes on of ``data`` and of what was held before."""
@@ -71,7 +71,7 @@ class ReceiptStream:
             told = None
         if not isinstance(told, dict) or "error" in told:
             return before + encode_event(data, event=None if name == "message" else name)
-        self._usage = _usage(told) or self._usage
+        self._accounts |= _accounts(told)
         if _has_token(told):
             self._on_token()
         if _may_be_last(told):
@@ -81,12 +81,11 @@ class ReceiptStream:
 
     def _last(self) -> bytes:
         held, self._held = self._held, None
-        return encode_event(_encoded({**(held or {"choices": []}), **self._receipt(self._usage)}))
+        return encode_event(_encoded({**(held or {"choices": []}), **self._receipt(self._accounts)}))
 
 
-def _usage(told: Json) -> Json | None:
-    usage = told.get("usage")
-    return usage if isinstance(usage, dict) else None
+def _accounts(told: Json) -> Json:
+    return {name: told[name] for name in ("usage", "metrics") if isinstance(told.get(name), dict)}
 
 
 def _choices(told: Json) -> list[Json]:

@@ -141,6 +141,37 @@ def cache_of(usage: Mapping[str, Any] | None, *, thread_id: str | None) -> Cache
     return Cache(thread_id, cached > 0, cached)
 
 
+def visual_tokens_of(usage: Mapping[str, Any] | None) -> int | None:
+    """What pictures cost, as vLLM counts them by kind in ``usage``; None where it does not."""
+    details = (usage or {}).get("prompt_tokens_details")
+    by_kind = details.get("multimodal_tokens") if isinstance(details, dict) else None
+    counts = [by_kind.get(kind) for kind in ("image", "video")] if isinstance(by_kind, dict) else []
+    known = [count for count in counts if isinstance(count, int) and not isinstance(count, bool) and count >= 0]
+    return sum(known) if known else None
+
+
+def reported_of(metrics: Mapping[str, Any] | None) -> dict[str, float]:
+    """The upstream's own stages from the ``metrics`` of an answer of vLLM with ``--enable-per-request-metrics``.
+
+    Its time to the first token begins when the engine has the request, so preprocessing is in none of them.
+    """
+    told = {name: _milliseconds((metrics or {}).get(name)) for name in _METRICS}
+    queue_ms, first_ms, generation_ms = (told[name] for name in _METRICS)
+    found = {"upstream_queue": queue_ms, "upstream_decode": generation_ms}
+    if queue_ms is not None and first_ms is not None and first_ms >= queue_ms:
+        found["upstream_prefill"] = first_ms - queue_ms
+    return {name: ms for name, ms in found.items() if ms is not None}
+
+
+_METRICS = ("queue_time_ms", "time_to_first_token_ms", "generation_time_ms")
+
+
+def _milliseconds(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) and value >= 0 else None
+
+
 def time_of(receipt: Receipt, stage: Stage) -> Elapsed:
     """How long ``stage`` took, as far as can be said; never negative."""
     if stage.start:

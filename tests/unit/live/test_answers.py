@@ -19,8 +19,8 @@ def _delta(text: str | None, finish: str | None = None) -> dict[str, Any]:
 
 
 def _stream(seen: list[Any]) -> ReceiptStream:
-    def receipt(usage: Any) -> dict[str, Any]:
-        seen.append(usage)
+    def receipt(accounts: Any) -> dict[str, Any]:
+        seen.append(dict(accounts))
         return dict(RECEIPT)
 
     return ReceiptStream(receipt, on_token=lambda: seen.append("token"))
@@ -32,15 +32,15 @@ def _values(data: bytes) -> list[Any]:
 
 def test_a_whole_answer_gets_the_keys() -> None:
     """All of the answer stays; what is no object passes as it is."""
-    told = json.loads(with_receipt(b'{"id": "x", "usage": {"a": 1}}', lambda usage: {"seen": usage}))
-    assert told == {"id": "x", "usage": {"a": 1}, "seen": {"a": 1}}
+    told = json.loads(with_receipt(b'{"id": "x", "usage": {"a": 1}, "metrics": null}', lambda told: {"seen": told}))
+    assert told == {"id": "x", "usage": {"a": 1}, "metrics": None, "seen": {"usage": {"a": 1}}}
     for odd in (b"", b"text", b"[1]"):
-        assert with_receipt(odd, lambda usage: {"seen": usage}) == odd
+        assert with_receipt(odd, lambda told: {"seen": told}) == odd
 
 
 def test_only_the_last_event_gets_them() -> None:
     """Without usage it is the one that ends the choice, with usage that one; tokens pass in the moment they come."""
-    usage = {"choices": [], "usage": {"prompt_tokens": 3}}
+    usage = {"choices": [], "usage": {"prompt_tokens": 3}, "metrics": {"queue_time_ms": 1}}
     for last in ([], [usage]):
         seen: list[Any] = []
         stream = _stream(seen)
@@ -51,7 +51,7 @@ def test_only_the_last_event_gets_them() -> None:
         values = _values(out)
         assert values[-1] == {**(usage if last else _delta("b", "stop")), **RECEIPT}
         assert out.endswith(b"data: [DONE]\n\n")
-        assert seen[-1] == ({"prompt_tokens": 3} if last else None)
+        assert seen[-1] == ({key: usage[key] for key in ("usage", "metrics")} if last else {})
         assert stream.close() == b""
 
 

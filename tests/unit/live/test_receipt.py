@@ -19,7 +19,9 @@ from vision_bench.live.receipt import (
     chosen_frame,
     read_receipt,
     receipt_bodies,
+    reported_of,
     stage_times,
+    visual_tokens_of,
 )
 from vision_bench.live.ring import Frame
 
@@ -181,3 +183,22 @@ def test_a_chosen_frame_tells_its_age() -> None:
 def test_the_cache_is_what_the_upstream_tells(usage: dict[str, object] | None, expected: Cache) -> None:
     """No word of it is unknown, not a miss; zero cached tokens is a miss."""
     assert cache_of(usage, thread_id="t") == expected
+
+
+def test_visual_tokens_are_those_of_pictures() -> None:
+    """vLLM counts by kind, and counts sound apart; what is no count is not known, which is not 0."""
+    told = {"prompt_tokens_details": {"multimodal_tokens": {"image": 60, "video": 840, "audio": 78}}}
+    assert visual_tokens_of(told) == 900
+    wrong = {"multimodal_tokens": {"image": "x", "video": True}}
+    for odd in (None, {}, {"prompt_tokens_details": None}, {"prompt_tokens_details": wrong}):
+        assert visual_tokens_of(odd) is None
+
+
+def test_the_upstreams_stages_come_from_its_own_metrics() -> None:
+    """As vLLM tells them with per-request metrics: queue, then the rest up to the first token, then generation."""
+    told = {"time_to_first_token_ms": 34.2, "generation_time_ms": 64.5, "queue_time_ms": 0.2, "mean_itl_ms": 4.3}
+    assert reported_of(told) == pytest.approx(
+        {"upstream_queue": 0.2, "upstream_prefill": 34.0, "upstream_decode": 64.5}
+    )
+    assert reported_of(None) == reported_of({"queue_time_ms": None, "generation_time_ms": float("nan")}) == {}
+    assert reported_of({"time_to_first_token_ms": 1.0, "queue_time_ms": 2.0}) == {"upstream_queue": 2.0}
