@@ -73,11 +73,18 @@ class Stage:
 
 
 @asynccontextmanager
-async def scripted(script: Script, *, status: int | None = None) -> AsyncIterator[RealtimeAddress]:
+async def scripted(
+    script: Script, *, status: int | None = None, location: str | None = None
+) -> AsyncIterator[RealtimeAddress]:
     """A server that plays ``script`` for every connection, or refuses each with ``status``."""
 
     def refuse(connection: ServerConnection, _: Request) -> Response | None:
-        return None if status is None else connection.respond(status, "no\n")
+        if status is None:
+            return None
+        response = connection.respond(status, "no\n")
+        if location is not None:
+            response.headers["Location"] = location
+        return response
 
     async def play(socket: ServerConnection) -> None:
         stage = Stage(socket)

@@ -15,7 +15,7 @@ from vision_bench.bench.realtime.plan import Patience
 from vision_bench.bench.realtime.record import observation
 from vision_bench.bench.realtime.socket import check_server, read_address
 from vision_bench.bench.realtime.target import RealtimeTarget
-from vision_bench.errors import ConnectFailed, HttpFailure
+from vision_bench.errors import ConnectFailed, InvalidRequest
 
 
 async def whole(stage: Stage) -> None:
@@ -263,6 +263,8 @@ async def test_what_cannot_be_read_is_survived() -> None:
         await stage.socket.send("{")
         await stage.say({"type": "video.mood"})
         await stage.say({"type": "video.chunk_metadata", "kind": "media", "num_frames": -1})
+        await stage.say({"type": "session.done", "chunks": 10**30})
+        await stage.socket.send('{"type": "session.interaction.queued", "event_id": "\\ud800"}')
         await stage.socket.send(b"stray")
         await stage.chunk(0, frames=9)
         await stage.trailer()
@@ -272,7 +274,8 @@ async def test_what_cannot_be_read_is_survived() -> None:
         record = await hold(RealtimeTarget(address, plan(num_chunks=1)))
     assert record.outcome == "ok"
     assert record.oddities == {
-        "unreadable_message": 2,
+        "unreadable_message": 3,
+        "acknowledged_and_not_sent": 1,
         "unknown_message": 1,
         "sent_and_not_announced": 1,
         "no_close_frame": 1,
@@ -283,13 +286,20 @@ async def test_a_refused_upgrade_and_nobody_there() -> None:
     """401 is an http_error with its status; no listener is connect_failed; both before a run are errors."""
     async with scripted(whole, status=401) as address:
         record = await hold(RealtimeTarget(address, plan()))
-        with pytest.raises(HttpFailure, match="401"):
+        with pytest.raises(InvalidRequest, match="401; give --api-key"):
             await check_server(address, api_key=None)
     assert (record.outcome, record.detail) == ("http_error", "HTTP 401: the WebSocket was refused")
     record = await hold(RealtimeTarget(address, plan()))  # the server is gone
     assert record.outcome == "connect_failed"
     with pytest.raises(ConnectFailed):
         await check_server(address, api_key=None)
+
+
+async def test_a_redirect_is_not_followed() -> None:
+    """Another server is not the one that was to be measured, and is not told the key."""
+    async with scripted(whole, status=307, location="ws://127.0.0.1:1/") as address:
+        record = await hold(RealtimeTarget(address, plan(), api_key="k"))
+    assert (record.outcome, record.detail) == ("http_error", "HTTP 307: the WebSocket was refused")
 
 
 async def test_the_key_goes_on_the_upgrade() -> None:

@@ -6,7 +6,7 @@ prepares its workload, opens its target and makes numbers of its records; it nev
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from vision_bench.bench.clock import Clock
 from vision_bench.bench.record import Record
-from vision_bench.bench.rundir import StepLog
+from vision_bench.bench.rundir import StepLog, read_records
 from vision_bench.bench.workload import WorkloadFile
 from vision_bench.errors import InvalidRequest
 
@@ -29,10 +29,14 @@ class LoadOptions:
         target: where to; its scheme and path are the kind's to read. None where none was given.
         own: the kind's own options by name, those that were given (``Kind.options``).
         made_dir: where media that take long to make are kept for another run; None keeps none.
+        given_seed: the seed as the user gave it; None where it is the default.
+        out: the run folder; it is made after the target was opened.
     """
 
     target: str | None
     seed: str
+    given_seed: int | None = None
+    out: Path = Path()
     slo: str | None = None
     api_key: str | None = None
     own: Mapping[str, Any] = field(default_factory=dict)
@@ -59,6 +63,7 @@ class Link(NamedTuple):
         told: what two of those say of the step between them.
         probe: measured once, before the first step of a new run; its ``ordinals`` are used up by it.
         send: send what a record stands for and fill the record in, whatever happens; only a bug raises.
+        progress: how what is under way stands, for the line of progress.
     """
 
     check: Callable[[], Awaitable[Json]]
@@ -67,6 +72,7 @@ class Link(NamedTuple):
     told: Callable[[Any, Any], Json]
     send: Callable[[Any], Awaitable[None]]
     probe: Callable[[], Awaitable[Json]] | None = None
+    progress: Callable[[], str] = lambda: ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +117,12 @@ class Kind:
         headline: one record's numbers for the line of progress, by name.
         options: names of the options that belong to this kind; another kind refuses them.
         totals: what the summary says of all steps together, from the manifest and the steps; keys of its own.
+        finish: called before the summary is written: work on the folder that was kept out of the run.
         write_more: called when the summary stands, with folder, manifest and summary: files of the kind's own.
+        records: all that the folder knows of requests; None: the lines of ``records.jsonl``.
+        has_long_requests: one takes as long as a step of others. Without a load it is sent alone, without an end each
+            lane sends one, warming up is done one after the other, and the last is waited for as long as it may take.
+        sees_warm_up: a step's tally is also given the records of the warm-up before it.
     """
 
     record: type[Record]
@@ -120,4 +131,16 @@ class Kind:
     headline: Callable[[Any], dict[str, float | None]]
     options: frozenset[str] = frozenset()
     totals: Callable[[Mapping[str, Any], list[Json]], Json] = lambda _manifest, _steps: {}
+    finish: Callable[[Path, Mapping[str, Any]], None] = lambda _folder, _manifest: None
     write_more: Callable[[Path, Mapping[str, Any], Json], None] = lambda _folder, _manifest, _summary: None
+    records: Callable[[Path], Iterator[Record]] | None = None
+    has_long_requests: bool = False
+    sees_warm_up: bool = False
+
+    def read(self, folder: Path) -> Iterator[Record]:
+        """Every request that the folder knows of.
+
+        Raises:
+            InvalidRequest: a line that is no record of this kind.
+        """
+        return read_records(folder, self.record) if self.records is None else self.records(folder)

@@ -8,7 +8,7 @@ from typing import Any
 from vision_bench.bench.kind import Kind
 from vision_bench.errors import InvalidRequest, UnknownName
 
-KINDS = ("chat",)
+KINDS = ("chat", "realtime")
 
 
 def kind_named(name: str) -> Kind:
@@ -22,6 +22,10 @@ def kind_named(name: str) -> Kind:
             from vision_bench.bench.chat.kind import KIND as CHAT  # noqa: PLC0415
 
             return CHAT
+        case "realtime":
+            from vision_bench.bench.realtime.kind import KIND as REALTIME  # noqa: PLC0415
+
+            return REALTIME
     raise UnknownName(f"no benchmark of kind {name!r}; known are {', '.join(KINDS)}")
 
 

@@ -39,6 +39,7 @@ class RunOptions:
         own: options that belong to one kind, by name; None was not given.
         changes: values that stand in the place of the workload file's; None takes a key out.
         made_dir: see ``LoadOptions``.
+        given_seed: the plan's seed where the user gave one.
     """
 
     workload: Path
@@ -53,6 +54,7 @@ class RunOptions:
     own: Mapping[str, Any] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
     made_dir: Path | None = None
+    given_seed: int | None = None
 
 
 def run_to_end(
@@ -120,12 +122,16 @@ def prepare_run(
     file = read_workload(options.workload).changed(options.changes)
     kind = kind_named(file.kind)
     own = own_options(file.kind, kind, options.own)
+    if kind.has_long_requests:
+        options = replace(options, plan=_lone_load(options.plan))
     program, plan = _program(options)
     if not options.is_resumed:
         check_new(options.out)
     asked = LoadOptions(
         options.target,
         seed=str(options.plan.seed),
+        given_seed=options.given_seed,
+        out=options.out,
         slo=options.slo,
         api_key=options.api_key,
         own=own,
@@ -159,7 +165,9 @@ def prepare_run(
                         link,
                         folder,
                         clock,
-                        drain_seconds=min(DRAIN_SECONDS, loaded.timeout_seconds),
+                        drain_seconds=loaded.timeout_seconds
+                        if kind.has_long_requests
+                        else min(DRAIN_SECONDS, loaded.timeout_seconds),
                         first_ordinal=manifest.get("probe", {}).get("ordinals", 0),
                         on_status=on_status,
                     )
@@ -167,6 +175,14 @@ def prepare_run(
                 yield OpenRun(start, program)
 
     return opening()
+
+
+def _lone_load(plan: LoadPlan) -> LoadPlan:
+    """The load of long requests where it was not asked for: one alone; one a lane where nothing says when to end."""
+    is_open = bool(plan.rates or plan.cameras) or plan.arrivals.kind == "trace"
+    lanes = plan.concurrency or ([] if is_open else [1])
+    has_end = is_open or plan.duration_seconds is not None or plan.max_requests is not None
+    return replace(plan, concurrency=lanes, max_requests=plan.max_requests if has_end else max(lanes))
 
 
 def _program(options: RunOptions) -> tuple[Program, Any]:

@@ -44,6 +44,7 @@ class Status:
     in_flight: int = 0
     failures: dict[str, int] | None = None
     headline: dict[str, float] | None = None
+    note: str = ""
 
 
 class Session:
@@ -105,7 +106,8 @@ class Session:
         self._link.ready(self._driver.ordinal, count)
         facts = self._begin({"plan": None, "name": "warm-up"})
         with self._ending(facts):
-            await self._driver.closed_loop(facts, lanes=min(WARM_UP_LANES, count), window_ns=None, max_requests=count)
+            lanes = 1 if self._kind.has_long_requests else min(WARM_UP_LANES, count)
+            await self._driver.closed_loop(facts, lanes=lanes, window_ns=None, max_requests=count)
 
     async def _step(self, index: int, step: Step, status: Status) -> None:
         self._link.ready(self._driver.ordinal, step.count or 0)
@@ -175,6 +177,7 @@ class Session:
             status.in_flight = self._driver.in_flight
             status.failures = {name: count for name, count in self._counts.items() if name != OK}
             status.headline = {name: percentile(values, 0.5) for name, values in self._recent.items()}
+            status.note = self._link.progress()
             on_status(status)
 
 

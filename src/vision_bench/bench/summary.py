@@ -7,7 +7,7 @@ from typing import Any
 
 from vision_bench.bench.kind import Kind
 from vision_bench.bench.kinds import kind_named
-from vision_bench.bench.rundir import SUMMARY, StepLog, read_manifest, read_records, read_steps, write_json
+from vision_bench.bench.rundir import SUMMARY, StepLog, read_manifest, read_steps, write_json
 from vision_bench.bench.sweep import Sweep, knee, read_points
 
 Json = dict[str, Any]
@@ -23,9 +23,11 @@ def write_summary(path: Path) -> Json:
         OperatorError: the folder cannot be written.
     """
     manifest = read_manifest(path)
+    kind = kind_named(manifest["kind"])
+    kind.finish(path, manifest)
     summary = summarise_folder(path)
     write_json(path / SUMMARY, summary)
-    kind_named(manifest["kind"]).write_more(path, manifest, summary)
+    kind.write_more(path, manifest, summary)
     return summary
 
 
@@ -60,18 +62,25 @@ def summarise_folder(path: Path) -> Json:
 def _steps(path: Path, manifest: Json, kind: Kind) -> list[Json]:
     """Every step that was begun, at its last attempt."""
     last: dict[int, StepLog] = {}
+    warmed: dict[int, int] = {}  # the step that a warm-up came before
+    warm_ups: list[int] = []
     for log in read_steps(path):
-        if log.begin["plan"] is not None:  # warming up belongs to no step
-            last[log.begin["plan"]] = log
+        if log.begin["plan"] is None:  # warming up belongs to no step
+            warm_ups.append(log.step)
+            continue
+        last[log.begin["plan"]] = log
+        warmed |= dict.fromkeys(warm_ups, log.step)
+        warm_ups.clear()
     logs = {log.step: log for log in last.values()}
     ends = dict.fromkeys(logs, 0)
     if any(log.end is None for log in logs.values()):
-        for record in read_records(path, kind.record):
+        for record in kind.read(path):
             ends[record.step] = max(ends.get(record.step, 0), record.stop_ns or 0)
     tallies = {step: kind.tally(manifest, log, ends[step]) for step, log in logs.items()}
-    for record in read_records(path, kind.record):
-        if record.step in tallies:
-            tallies[record.step].add(record)
+    for record in kind.read(path):
+        step = warmed.get(record.step, record.step) if kind.sees_warm_up else record.step
+        if step in tallies:
+            tallies[step].add(record)
     return [_named(manifest, log) | tallies[step].summary() for step, log in logs.items()]
 
 

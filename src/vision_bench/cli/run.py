@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from vision_bench.cli.run_realtime import REALTIME
+
 if TYPE_CHECKING:
     from vision_bench.bench.run import RunOptions
 
@@ -22,17 +24,23 @@ CHAT = (
         help="First so many pairs, one request at a time: what media cost before the model, by difference.",
     ),
 )
-OWN = (*CHAT,)
+OWN = (*CHAT, *REALTIME)
 """Options that one kind alone takes, None unless given; ``Kind.options`` has their names."""
 
 
 @click.command(params=[*OWN])
-@click.argument("workload", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("workload", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--workload",
+    "workload_option",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The workload file, in place of the argument.",
+)
 @click.option(
     "--target",
     metavar="URL",
-    help="Server; its path picks the wire: /chat, /chat/batch, /v1/chat/completions (also without a path). "
-    "A kind that needs no server takes none.",
+    help="Server; its path picks the wire: /chat, /chat/batch, /v1/chat/completions (also without a path); ws:// for "
+    "generated video. A kind that needs no server takes none.",
 )
 @click.option("--against", metavar="URL", help="Run each step on this server, too, in turn; compare both at the end.")
 @click.option(
@@ -68,8 +76,8 @@ OWN = (*CHAT,)
 @click.option("--duration", type=float, metavar="SECONDS", help="Of each step.  [default: 30, unless --requests]")
 @click.option("--requests", type=click.IntRange(1), help="At most this many in each step.")
 @click.option("--warmup", default=0, show_default=True, type=click.IntRange(0), help="Requests before the first step.")
-@click.option("--seed", default=0, show_default=True, help="Of arrivals and unique bodies.")
-@click.option("--slo", metavar="LIMITS", help="What a good answer keeps: 'ttft_ms<500,e2e_ms<3000'.")
+@click.option("--seed", type=int, help="Of arrivals and unique bodies; realtime: of the sessions too.  [default: 0]")
+@click.option("--slo", metavar="LIMITS", help="What a good answer keeps: 'ttft_ms<500,e2e_ms<3000'; 'chunk_ms<750'.")
 @click.option("--repeat", default=1, show_default=True, type=click.IntRange(1), help="Run all steps this many times.")
 @click.option("--calibrate", is_flag=True, help="First measure this client against an engine of declared times (15 s).")
 @click.option("--resume", is_flag=True, help="Go on with a run that was cut off; the options must be the same.")
@@ -174,7 +182,7 @@ def _options(flags: dict[str, Any]) -> RunOptions:
         trace=None if arrivals.file is None else load_trace(Path(arrivals.file)),
         duration_seconds=flags["duration"],
         max_requests=flags["requests"],
-        seed=flags["seed"],
+        seed=flags["seed"] or 0,
         repeat=flags["repeat"],
         cameras=_numbers("--cameras", flags["cameras"], int),
         period_ms=flags["period_ms"],
@@ -182,7 +190,7 @@ def _options(flags: dict[str, Any]) -> RunOptions:
         deadline_ms=flags["deadline_ms"],
     )
     return RunOptions(
-        workload=flags["workload"],
+        workload=_one_workload(flags["workload"], flags["workload_option"]),
         target=flags["target"],
         out=flags["out"],
         plan=plan,
@@ -193,8 +201,15 @@ def _options(flags: dict[str, Any]) -> RunOptions:
         sweep=Sweep(target=flags["sweep_target"], width=flags["sweep_width"], max_steps=flags["sweep_steps"])
         if flags["sweep"]
         else None,
+        given_seed=flags["seed"],
         own={str(option.name): flags[str(option.name)] for option in OWN},
     )
+
+
+def _one_workload(argument: Path | None, option: Path | None) -> Path:
+    if (argument is None) == (option is None):
+        raise click.UsageError("name one workload file, as the argument or with --workload")
+    return argument or option or Path()
 
 
 def _numbers(name: str, text: str | None, kind: Any) -> list[Any]:

@@ -41,4 +41,5 @@ def status_line(status: Status) -> str:
     return (
         f"[{status.number}/{status.steps}] {status.step}{rate}{achieved}  in flight {status.in_flight}"
         f"  sent {status.sent}  ok {status.ok}{medians}{failures}{left}"
+        f"{status.note and '  '}{status.note}"
     )

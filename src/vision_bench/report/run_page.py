@@ -9,6 +9,7 @@ from typing import Any
 
 from vision_bench.bench.chat.record import ChatRecord
 from vision_bench.bench.rundir import read_manifest, read_records, read_steps
+from vision_bench.report.realtime import realtime_facts, realtime_sections, realtime_tiles
 from vision_bench.report.run_chat import chat_sections
 from vision_bench.report.run_chat_data import view_records
 from vision_bench.report.run_pictures import Pictures
@@ -42,12 +43,13 @@ def write_run_page(
         InvalidSettings: the page cannot be written.
     """
     path = out or folder / PAGE
+    is_realtime = summary["kind"] == "realtime"
     html = render_page(
         title or f"{summary['workload']['name']}: {summary['kind']} under load",
         run_sections(folder, summary, Pictures(clips).of),
         made_at=made_at,
-        facts=facts_of(summary),
-        tiles=_tiles(summary),
+        facts=[*facts_of(summary), *(realtime_facts(folder) if is_realtime else [])],
+        tiles=realtime_tiles(summary) if is_realtime else _tiles(summary),
     )
     write_page(path, html)
     return path
@@ -59,6 +61,8 @@ def run_sections(folder: Path, summary: Json, picture: Callable[[str], str | Non
     if summary["kind"] == "chat" and summary["steps"]:
         view = view_records(read_records(folder, ChatRecord), step_windows(folder, summary))
         sections += chat_sections(summary, view, picture)
+    if summary["kind"] == "realtime":
+        sections += realtime_sections(folder, summary)
     sections.append(_provenance(read_manifest(folder)))
     return sections
 

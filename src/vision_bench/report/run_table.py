@@ -28,6 +28,8 @@ def print_run(summary: Json, out: Path) -> None:
     match summary["kind"]:
         case "chat":
             _print_chat(console, summary)
+        case "realtime":
+            _print_realtime(console, summary)
     for step in summary["steps"]:
         console.print(f"{step['name']}: {step['verdict']}: {step['verdict_reason']}")
     for step in summary["steps"]:
@@ -121,3 +123,52 @@ def _cell(column: Json) -> str:
 
 def _number(value: float | None) -> str:
     return "n/a" if value is None else f"{value:.2f}"
+
+
+REALTIME = (
+    ("first chunk ms", "startup", "ttfc_ms"),
+    ("playback ms", "startup", "playback_start_ms"),
+    ("steady gap ms", "chunks", "interval_steady_ms"),
+    ("RTF", "chunks", "video_rtf"),
+    ("event to picture ms", "interactions", "first_affected_ms"),
+)
+
+
+def _print_realtime(console: Console, summary: Json) -> None:
+    first = summary["steps"][0] if summary["steps"] else {}
+    table = Table(show_lines=False)
+    for name in ("step", "sessions ok", *(name for name, _, _ in REALTIME), "in time", "stalls", "verdict"):
+        table.add_column(name)
+    for step in summary["steps"]:
+        requests, deadlines = step["requests"], step["chunks"]["deadlines"]
+        table.add_row(
+            f"{step['name']}, {step['arrivals'] or 'closed loop'}, {step['duration_seconds']:.0f} s",
+            f"{requests['ok']} of {requests['due']}",
+            *(_mean(step[group][name]) for _, group, name in REALTIME),
+            "n/a" if deadlines["attainment"] is None else f"{deadlines['attainment']:.1%}",
+            str(step["pictures"]["stalls"]),
+            step["verdict"],
+        )
+    workload = summary["workload"]
+    console.print(
+        f"{workload['name']} ({workload['fingerprint']}): model {first.get('model')}, {first.get('media')}, watched at "
+        f"{first.get('watched_at_fps')} fps"
+    )
+    console.print(table)
+    console.print("mean to max (count). RTF under 1 keeps up; in time: steady chunks by their deadline.")
+    for step in summary["steps"]:
+        for failure in step["failures"]:
+            console.print(f"{failure['count']} x {failure['outcome']}: {failure['detail']}")
+    for warning in summary["warnings"]:
+        console.print(f"note: {warning}")
+
+
+def _mean(column: Json) -> str:
+    """Sessions are few: a mean and the largest, with their count."""
+    if not column["count"]:
+        return "n/a (0 samples)"
+    return f"{_short(column['mean'])} to {_short(column['max'])} ({column['count']})"
+
+
+def _short(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.{2 if value < 10 else 0}f}"

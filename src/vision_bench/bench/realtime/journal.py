@@ -10,6 +10,7 @@ import msgspec
 
 from vision_bench.bench.realtime.reader import SessionReader
 from vision_bench.bench.realtime.record import Fact, SessionRecord
+from vision_bench.bench.rundir import LineFile
 
 LOST = "lost"
 """Outcome: a killed run took the record; what is known is from the journal."""
@@ -27,10 +28,10 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Journal:
-    """The file, written line by line, each in one call."""
+    """The file, written line by line; going on with one takes back what a killed run left of a last line."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("ab", buffering=0)
+        self._lines = LineFile(path)
         self._begun: set[int] = set()
 
     def add(self, record: SessionRecord, fact: Fact) -> None:
@@ -44,11 +45,11 @@ class Journal:
                 "due_ns": record.due_ns,
                 "num_chunks": record.num_chunks,
             }
-        self._file.write(msgspec.json.encode(Line(record.ordinal, fact, **place)) + b"\n")
+        self._lines.append(msgspec.json.encode(Line(record.ordinal, fact, **place)))
 
     def close(self) -> None:
         """No more lines."""
-        self._file.close()
+        self._lines.close()
 
 
 def lost_sessions(path: Path, known: Collection[int]) -> Iterator[SessionRecord]:

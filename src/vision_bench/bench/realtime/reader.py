@@ -26,6 +26,8 @@ from vision_bench.wire.realtime.events import (
 
 TOO_BIG = 1009
 NO_CLOSE_FRAME = 1006
+MAX_MESSAGE = 2000
+"""Characters that are kept of an error."""
 ATTRIBUTED = ("event_id_conflict", "interaction_failed")
 """Codes of errors that name their event and end nothing."""
 
@@ -198,12 +200,13 @@ class SessionReader:
 
     def _error(self, error: ErrorEvent, now_ns: int) -> None:
         record = self._record
-        record.errors.append(error.message)
+        message = error.message[:MAX_MESSAGE]
+        record.errors.append(message)
         if error.code in ATTRIBUTED and error.event_id is not None:
             self._stamp(error.event_id, refused_ns=now_ns)
             self._answer(error.event_id)
             return
-        self._last_error, self._refused_by_it = error.message, None
+        self._last_error, self._refused_by_it = message, None
         if self._waiting and self._waiting[0] is not None:
             self._refused_by_it = self._waiting.popleft()
             self._stamp(self._refused_by_it or "", refused_ns=now_ns)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from vision_bench.bench.realtime.pixels import PixelProof
 from vision_bench.bench.realtime.records import ChunkArrival, FrameTime, SentEvent, SessionObservation, SessionTimes
 from vision_bench.bench.record import Record
 
@@ -53,7 +54,8 @@ class SessionRecord(Record):
         close_code: of the connection's end; 1006 stands for none.
         errors: messages of ``error`` events, in order.
         oddities: what was not as it should be and ended nothing, counted by name.
-        frames: pictures in order of decoding; kept in a file of their own.
+        frames: pictures in order of decoding, and proof: what a reference server wrote into them; kept in a file of
+            their own.
     """
 
     request_id: str | None = None
@@ -78,6 +80,7 @@ class SessionRecord(Record):
     errors: list[str] = field(default_factory=list)
     oddities: dict[str, int] = field(default_factory=dict)
     frames: list[FrameTime] | None = None
+    proof: PixelProof | None = None
 
     def note(self, oddity: str, count: int = 1) -> None:
         """Count something that was odd and ended nothing."""

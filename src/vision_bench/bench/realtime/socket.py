@@ -53,7 +53,7 @@ def read_address(url: str) -> RealtimeAddress:
     if fault:
         raise InvalidRequest(
             f"{url[:200]!r} is no address of a realtime video server ({fault}); give one such as"
-            f" ws://127.0.0.1:8200{ROUTE}"
+            f" ws://127.0.0.1:8100{ROUTE}"
         )
     path = parts.path.rstrip("/") or ROUTE
     scheme = "http" if parts.scheme == "ws" else "https"
@@ -92,6 +92,13 @@ class StampedConnection(ClientConnection):
         return message, self._stamps.popleft()
 
 
+class _Direct(connect):
+    """Follows no redirect: another server is not the one that was to be measured."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        return exc
+
+
 @asynccontextmanager
 async def open_socket(
     address: RealtimeAddress, *, api_key: str | None, open_seconds: float = OPEN_SECONDS
@@ -103,7 +110,7 @@ async def open_socket(
         HttpFailure: the server refused with a status.
         BrokenStream: what answered is no WebSocket server.
     """
-    connecting = connect(
+    connecting = _Direct(
         address.url,
         additional_headers={"Authorization": f"Bearer {api_key}"} if api_key else None,
         user_agent_header="vision-bench",
@@ -137,10 +144,18 @@ async def check_server(address: RealtimeAddress, *, api_key: str | None) -> list
     """Whether sessions can be opened; gives the models that the server lists, None where it lists none.
 
     Raises:
-        ConnectFailed, HttpFailure, BrokenStream: no session can be opened.
+        ConnectFailed: no session can be opened.
+        InvalidRequest: it wants a key, or another one.
     """
-    async with open_socket(address, api_key=api_key):
-        pass
+    try:
+        async with open_socket(address, api_key=api_key):
+            pass
+    except HttpFailure as refused:
+        if refused.status in (401, 403):
+            raise InvalidRequest(f"{address.url} answered {refused.status}; give --api-key") from refused
+        raise ConnectFailed(f"{address.url} refused the WebSocket with HTTP {refused.status}") from refused
+    except BrokenStream as problem:
+        raise ConnectFailed(str(problem)) from problem
     body = await _get(address, "/v1/models", api_key)
     entries = body.get("data") if isinstance(body, dict) else None
     names = [entry.get("id") for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []

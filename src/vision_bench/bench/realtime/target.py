@@ -29,7 +29,8 @@ NS_PER_SECOND = 1_000_000_000
 
 
 def _encode(message: Json) -> str:
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+    """As JSON that can be written down: half of a surrogate pair, which JSON may escape, is no text."""
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode(errors="replace").decode()
 
 
 class RealtimeTarget:

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from vision_bench.bench.realtime.interactions import interaction_times
-from vision_bench.bench.realtime.records import ChunkArrival, SessionObservation, milliseconds_between
+from vision_bench.bench.realtime.metrics import ChunkRecord
+from vision_bench.bench.realtime.records import (
+    NS_PER_SECOND,
+    ChunkArrival,
+    SessionObservation,
+    media_chunks,
+    milliseconds_between,
+)
 from vision_bench.wire.realtime.truth import ChunkTruth, EventTruth
 
 
@@ -69,6 +76,41 @@ def timing_errors(
         server_lateness_ms=_known(milliseconds_between(truth.due_ns, truth.sent_ns) for _, truth in pairs),
         frames_without_truth=without,
     )
+
+
+def declared_records(session: SessionObservation, truths: Iterable[ChunkTruth | EventTruth]) -> list[ChunkRecord]:
+    """The session's chunks as the server says it sent them, for the same player; up to the first that it is silent of.
+
+    Times count from the server having read the start.
+    """
+    chunks = {
+        truth.transport_chunk_index: truth
+        for truth in truths
+        if isinstance(truth, ChunkTruth) and truth.request_id == session.request_id
+    }
+    found: list[ChunkRecord] = []
+    before_s = 0.0
+    for index, arrival in enumerate(media_chunks(session.arrivals)):
+        truth = chunks.get(arrival.transport_index)
+        if truth is None:
+            break
+        sent_s = (truth.sent_ns - truth.start_read_ns) / NS_PER_SECOND
+        found.append(ChunkRecord(index, sent_s, sent_s - before_s, arrival.received_bytes, arrival.announced_frames))
+        before_s = sent_s
+    return found
+
+
+def queue_errors_ms(
+    waits_ms: Iterable[tuple[SessionObservation, float | None]], truths: Iterable[ChunkTruth | EventTruth]
+) -> list[float]:
+    """Waits that were worked out less those that the server declares (slot less start read), where both are known."""
+    declared_ms = {
+        truth.request_id: milliseconds_between(truth.start_read_ns, truth.slot_ns)
+        for truth in truths
+        if isinstance(truth, ChunkTruth)
+    }
+    pairs = ((wait_ms, declared_ms.get(session.request_id or "")) for session, wait_ms in waits_ms)
+    return [wait_ms - true_ms for wait_ms, true_ms in pairs if wait_ms is not None and true_ms is not None]
 
 
 def _matched(

@@ -11,6 +11,9 @@ from typing import Any, Literal
 from vision_bench.wire.realtime.start import FORMAT
 from vision_bench.wire.shapes import Json, object_in, parse_json, text_in
 
+MAX_COUNT = 2**53
+"""What a count may be: anybody's JSON holds it exactly."""
+
 
 @dataclass(frozen=True, slots=True)
 class VideoStart:
@@ -176,7 +179,7 @@ def _text(given: Json, name: str) -> str:
 
 def _count(given: Json, name: str) -> int:
     value: Any = given.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_COUNT:
         raise ValueError(f"'{name}' is {value!r}, not a count")
     return value
 
