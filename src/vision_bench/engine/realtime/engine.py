@@ -1,6 +1,6 @@
 """The one slot that all sessions share, and what happens in it: chunks that are there when they were declared to be.
 
-A session's work is done as soon as it can be; the chunk is then kept until it is due. So the declared times hold as
+A chunk is made as soon as it is settled what it will show, and then kept until it is due. So the declared times hold as
 long as the machine keeps up, and `GET /truth` says by how much they did not.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -165,27 +166,56 @@ class Rollout:
         if error is not None:
             raise EngineFailure(error)
         generator = await self._engine.in_thread(lambda: Generator(self._start))
+        plan = plan_session(settings.timing, num_chunks=self._start.num_chunks, session=self._number)
+        # An event that comes from now on changes the chunk after the next, so the next can be made already. That buys
+        # an interval of patience on a machine that others use too. Where events are faster, it cannot.
+        is_made_ahead = settings.pipeline_chunks > 2
+        making: deque[tuple[PlannedChunk, asyncio.Task[Chunk]]] = deque()
+
+        def begin() -> None:
+            if (planned := next(plan, None)) is not None:
+                making.append((planned, asyncio.create_task(self._make(generator, planned))))
+
         times = Times(slot_ns, slot_ns)
-        for planned in plan_session(settings.timing, num_chunks=self._start.num_chunks, session=self._number):
-            self._generating = planned.index
-            chunk = await self._make(generator, planned)
-            times = await self._until_due(planned, slot_ns)
-            if self._aborted.is_set():
-                return
-            match planned.fault:
-                case FaultKind.ERROR:
-                    raise EngineFailure(f"Injected failure at chunk {planned.index}")
-                case FaultKind.DROP:
-                    self._listener.on_dropped()
+        begin()
+        try:
+            while making:
+                planned, work = making.popleft()
+                self._generating = planned.index
+                if is_made_ahead:
+                    begin()
+                chunk = await work
+                times = await self._until_due(planned, slot_ns)
+                if not self._hand_out(planned, chunk, times):
                     return
-                case FaultKind.SHORT:
-                    break
-            self._listener.on_chunk(chunk, times)
-            if self._aborted.is_set():  # the client had gone, which is noticed when a chunk is sent
-                return
+                if not is_made_ahead:
+                    begin()
+        finally:
+            for _, work in making:
+                work.cancel()
+            await asyncio.gather(*(work for _, work in making), return_exceptions=True)
         trailer = await self._engine.in_thread(generator.finish)
         if not self._aborted.is_set():
             self._listener.on_ended(trailer, times)
+
+    def _hand_out(self, planned: PlannedChunk, chunk: Chunk, times: Times) -> bool:
+        """Give the chunk away, or do what was planned instead. Whether the rollout goes on to its next chunk or end.
+
+        Raises:
+            EngineFailure: that was planned.
+        """
+        if self._aborted.is_set():
+            return False
+        match planned.fault:
+            case FaultKind.ERROR:
+                raise EngineFailure(f"Injected failure at chunk {planned.index}")
+            case FaultKind.DROP:
+                self._listener.on_dropped()
+                return False
+            case FaultKind.SHORT:
+                return True
+        self._listener.on_chunk(chunk, times)
+        return not self._aborted.is_set()  # a client that had gone is noticed when a chunk is sent
 
     async def _make(self, generator: Generator, planned: PlannedChunk) -> Chunk:
         conditions = self._conditioning.next_chunk(planned.index)
