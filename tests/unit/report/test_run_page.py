@@ -153,6 +153,38 @@ def test_many_steps_are_thinned_and_the_page_says_so(tmp_path: Path) -> None:
     assert "8 of 12 steps are drawn" in reader.text
 
 
+def test_what_a_run_was_made_to_find_is_said_first(tmp_path: Path) -> None:
+    """The knee and why, the cameras that were sustained, the client's own error, what production brings."""
+    folder = write_run(tmp_path / "run", [good(index, 100) for index in range(30)])
+    error = {"p50": 0.5, "p99": None}
+    summary = write_summary(folder) | {
+        "sweep": {"rate": 12.0, "reason": "16/s is SATURATED", "ended_because": "the bracket is narrow"},
+        "live": {"cameras": None},
+        "calibration": {"rate": 50.0, "ttft_ms": error, "tpot_ms": error, "e2e_ms": error, "verdict": "STABLE",
+                        "ok": 9, "requests": 9},
+        "expected": {"rate": 8.0, "concurrency": 2, "is_reached": True, "is_stable_there": False},
+    }  # fmt: skip
+    text = Reader(write_run_page(folder, summary, made_at=NOW).read_text("utf-8")).text
+    for words in (
+        "Knee: 12/s. 16/s is SATURATED. Ended because the bracket is narrow.",
+        "Sustained: none live cameras.",
+        "Calibration at 50/s, reported less true, p50 / p99: TTFT +0.50 / - ms",
+        "Production brings 8 requests/s and 2 at once: reached, not STABLE there.",
+    ):
+        assert words in text, words
+
+
+def test_accuracy_stands_beside_speed(tmp_path: Path) -> None:
+    """Where answers were scored: the share with its interval, and each fact."""
+    folder = write_run(tmp_path / "run", [good(index, 100) for index in range(30)])
+    summary = write_summary(folder)
+    counts = {"right": 20, "count": 30, "share": 0.667, "interval": [0.4, 0.8]}
+    fact = {"scorer": "exact", **counts, "mean_value": 0.7}
+    summary["steps"][0]["accuracy"] = {**counts, "clips": 3, "answers": counts, "by_fact": {"score": fact}}
+    text = Reader(write_run_page(folder, summary, made_at=NOW).read_text("utf-8")).text
+    assert "Correctness" in text and "66.7% 40.0% to 80.0%" in text and "20 of 30" in text
+
+
 def test_a_kind_without_figures_of_its_own_has_verdicts(tmp_path: Path) -> None:
     """And what a repeat needs; no script where there is no figure."""
     folder = write_run(tmp_path / "run", [good(index, 100) for index in range(30)])
