@@ -73,7 +73,7 @@ async def run_pair(
         for target, folder in zip(targets, folders, strict=True)
     ]
     if asked[0].is_resumed:
-        arms = read_manifest(folders[0])["arms"]
+        arms = _arms_of(folders[0])
     openings = [prepare_run(each, arms=arms, on_status=on_status, calibrate=calibrate) for each in asked]
     try:
         async with AsyncExitStack() as stack:
@@ -83,6 +83,13 @@ async def run_pair(
     finally:
         summaries = [write_summary(folder) if is_run_folder(folder) else {} for folder in folders]
     return summaries[0], summaries[1]
+
+
+def _arms_of(folder: Path) -> str:
+    name = read_manifest(folder).get("arms")
+    if name is None:
+        raise InvalidRequest(f"{folder} is no arm of a pair; give another --out")
+    return str(name)
 
 
 async def _in_turn(sessions: list[Session], program: Program, warm_up: int) -> None:

@@ -39,7 +39,7 @@ class ArmStep:
 
 @dataclass(slots=True)
 class Arm:
-    """One run. ``correct``, ``valid``: by body, whether the first answer to it was."""
+    """One run. ``correct``: by item, whether the first answer about it was; ``valid``: the same by body."""
 
     manifest: Json
     summary: Json
@@ -113,12 +113,18 @@ def _fill(step: ArmStep, place: int, record: ChatRecord, metrics: Sequence[str])
 
 
 def _note_answers(arm: Arm, record: ChatRecord, scoring: Scoring | None, first: dict[str, int]) -> None:
-    """Keep what the first answer to each body was worth: repeats of one body are not independent."""
+    """Keep what the first answer was worth: to each body, and about each item; later ones are not independent."""
     body = record.body_sha256 or record.item or ""
-    if first.setdefault(body, record.ordinal) < record.ordinal:
-        return
-    first[body] = record.ordinal
-    if record.is_valid is not None:
+    if record.is_valid is not None and _is_first(first, f"body {body}", record):
         arm.valid[body] = record.is_valid
     for scored in scoring.of_record(record) if scoring is not None else ():
-        arm.correct[scored.item] = scored.is_correct
+        if _is_first(first, f"item {scored.item}", record):
+            arm.correct[scored.item] = scored.is_correct
+
+
+def _is_first(first: dict[str, int], key: str, record: ChatRecord) -> bool:
+    """Whether no request of a lower place in the run has been seen under ``key``; records come as they end."""
+    if first.setdefault(key, record.ordinal) < record.ordinal:
+        return False
+    first[key] = record.ordinal
+    return True

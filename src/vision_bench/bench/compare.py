@@ -234,7 +234,7 @@ def _reason(ratio: significance.Ratio, verdict: str) -> str:
 
 
 def _correctness(a: Arm, b: Arm) -> Json | None:
-    """McNemar over the first answer to each body; None where nothing was checked in both."""
+    """McNemar over the first answer to each body or, with labels, about each item; None where nothing was checked."""
     name = "correct" if a.correct and b.correct else "valid"
     first, second = (a.correct, b.correct) if name == "correct" else (a.valid, b.valid)
     common = sorted(set(first) & set(second))
@@ -246,7 +246,7 @@ def _correctness(a: Arm, b: Arm) -> Json | None:
     word = "NO DIFFERENCE SHOWN" if p > significance.ALPHA else "MORE CORRECT" if only_b > only_a else "LESS CORRECT"
     return {
         "measure": name,
-        "bodies": len(common),
+        "count": len(common),
         "both": counts[True, True],
         "only_a": only_a,
         "only_b": only_b,

@@ -43,7 +43,7 @@ def correctness_line(found: Json) -> str:
         return "Correctness: nothing was checked in both runs."
     what = CORRECTNESS[told["measure"]]
     return (
-        f"Correctness: {told['verdict']} (McNemar, p {told['p']:.3g}). Of {told['bodies']} bodies, first answers: "
+        f"Correctness: {told['verdict']} (McNemar, p {told['p']:.3g}). Of {told['count']} first answers: "
         f"{told['both']} {what} in both, {told['only_a']} in A alone, {told['only_b']} in B alone, {told['neither']} "
         "in neither."
     )

@@ -135,8 +135,26 @@ def test_correctness_is_paired_by_body(tmp_path: Path) -> None:
     """Of three bodies sent forty times each, the first answers count: one differs, which shows nothing."""
     worse = [good(index, 100, is_valid=index % 3 != 0) for index in range(COUNT)]
     found = compared(tmp_path, answers(), worse, metrics=["response_ms"])["correctness"]
-    assert (found["bodies"], found["both"], found["only_a"], found["only_b"]) == (3, 2, 1, 0)
+    assert (found["count"], found["both"], found["only_a"], found["only_b"]) == (3, 2, 1, 0)
     assert (found["p"], found["verdict"], found["measure"]) == (1.0, "NO DIFFERENCE SHOWN", "valid")
+
+
+def test_labelled_answers_are_paired_by_clip(tmp_path: Path) -> None:
+    """Whatever order they ended in, the first answer about each clip counts, right in every fact or not."""
+    fact = {"name": "score", "value": "3-1", "scorer": "exact"}
+
+    def labelled(manifest: Any) -> None:
+        facts = {clip: [fact] for clip in manifest["workload"]["bodies"]}
+        manifest["workload"] |= {"items": manifest["workload"]["bodies"], "labels": {"facts": facts}}
+
+    def run(first_words: str) -> list[ChatRecord]:
+        told = [json.dumps({"score": first_words if index < 3 else "3-1"}) for index in range(COUNT)]
+        return [good(index, 100, text=told[index]) for index in range(COUNT)]
+
+    a = write_run(tmp_path / "a", run("3-1"), change=labelled)
+    b = write_run(tmp_path / "b", run("0-0"), change=labelled)
+    found = compare(CompareOptions(a, b, metrics=["response_ms"], resamples=400))["correctness"]
+    assert (found["measure"], found["count"], found["only_a"]) == ("correct", 3, 3)
 
 
 def test_many_bodies_that_turn_wrong_are_less_correct(tmp_path: Path) -> None:
