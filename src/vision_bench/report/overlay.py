@@ -16,7 +16,7 @@ from vision_bench.errors import InvalidRequest
 from vision_bench.report.figures import DASHES, MARKS, axis, colour, ecdf, line
 from vision_bench.report.run_chat_data import RunView, view_records
 from vision_bench.report.run_page import step_windows
-from vision_bench.report.run_words import VERDICT_MARKS, ends_of, labels, step_load, step_name, with_interval
+from vision_bench.report.run_words import VERDICT_MARKS, ends_of, labels, load_axis, step_load, step_name, with_interval
 from vision_bench.report.section import Cell, Figure, Section, Table
 from vision_bench.report.shell import render_page, write_page
 
@@ -90,9 +90,7 @@ def _sections(runs: Sequence[Run]) -> list[Section]:
 
 def _load(runs: Sequence[Run]) -> Section:
     steps = [step for run in runs for step in run.summary["steps"]]
-    is_open = all(step["load"] == "open" for step in steps)
-    x_name = "offered rate, requests/s" if is_open else "requests at once"
-    key_of = "offered_rate" if is_open else "concurrency"
+    key_of, x_name = load_axis(steps)
     figures = []
     for key, title in NUMBERS:
         traces = []

@@ -11,8 +11,9 @@ from vision_bench.bench.record import OK
 from vision_bench.report.correctness import correctness_section
 from vision_bench.report.figures import DASHES, MARKS, axis, bars, colour, ecdf, line
 from vision_bench.report.run_chat_data import BINS, RunView, coarser
+from vision_bench.report.run_live import live_section
 from vision_bench.report.run_stages import stage_section
-from vision_bench.report.run_words import VERDICT_MARKS, ends_of, step_load, step_name, with_interval
+from vision_bench.report.run_words import VERDICT_MARKS, ends_of, load_axis, step_load, step_name, with_interval
 from vision_bench.report.section import Card, Cell, Figure, Section, Table
 
 Json = dict[str, Any]
@@ -30,9 +31,8 @@ WIDE = 20.0
 
 def load_section(steps: Sequence[Json]) -> Section:
     """Latency and what was achieved, against the load."""
-    is_open = all(step["load"] == "open" for step in steps)
-    name = "offered rate, requests/s" if is_open else "requests at once"
-    x = [step["offered_rate"] if is_open else step["concurrency"] for step in steps]
+    key, name = load_axis(steps)
+    x = [step[key] for step in steps]
     places = sorted(range(len(steps)), key=lambda place: (x[place] or 0, steps[place]["round"]))
     ordered = [steps[place] for place in places]
     at = [x[place] for place in places]
@@ -40,7 +40,7 @@ def load_section(steps: Sequence[Json]) -> Section:
         _latency_figure(ordered, at, name, "scheduled_ttft_ms", "First token, from the due time"),
         _latency_figure(ordered, at, name, "response_ms", "Whole answer, from the due time"),
     ]
-    if is_open:
+    if key == "offered_rate":
         figures.append(_achieved_figure(ordered, at, name))
     head = ["step", "load", "offered/s", "achieved/s", "goodput/s", "due", "ok"]
     head += [f"{label} {each} ms" for label in ("TTFT", "response") for each in PERCENTILES]
@@ -53,7 +53,11 @@ def load_section(steps: Sequence[Json]) -> Section:
             step["goodput"],
             step["requests"]["due"],
             step["requests"]["ok"],
-            *(with_interval(step[key], each) for key in ("scheduled_ttft_ms", "response_ms") for each in PERCENTILES),
+            *(
+                with_interval(step[number], each)
+                for number in ("scheduled_ttft_ms", "response_ms")
+                for each in PERCENTILES
+            ),
         ]
         for step in steps
     ]
@@ -312,8 +316,9 @@ def chat_sections(summary: Mapping[str, Any], view: RunView, picture: Picture) -
     sections = [
         load_section(steps),
         correctness_section(dict(summary)),
+        live_section(steps),
         distribution_section(steps, view),
-        stage_section(steps),
+        stage_section(steps, summary.get("preprocess_pairs")),
         timeline_section(steps, view),
         worst_section(steps, view, picture),
         client_section(steps),

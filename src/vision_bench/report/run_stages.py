@@ -17,8 +17,12 @@ WAITS_FOR = "sent_to_first_event"
 """The client's stage inside which everything happens that only a server can tell."""
 
 
-def stage_section(steps: Sequence[Json]) -> Section | None:
-    """Waterfalls of the lightest, the last stable and the heaviest step, and a table of all."""
+def stage_section(steps: Sequence[Json], pairs: Json | None = None) -> Section | None:
+    """Waterfalls of the lightest, the last stable and the heaviest step, and a table of all.
+
+    Args:
+        pairs: the paired differences that were measured before the first step, where they were asked for.
+    """
     told = [step for step in steps if any(_mean_ms(row) is not None for row in step["stages"])]
     if not told:
         return None
@@ -30,7 +34,7 @@ def stage_section(steps: Sequence[Json]) -> Section | None:
     return Section(
         "Stages of a request",
         figures=[_waterfall(step, steps) for step in _chosen(told)],
-        tables=[Table(["step", "stage", "told by", "mean ms", "p50 ms", "p95 ms"], rows)],
+        tables=[Table(["step", "stage", "told by", "mean ms", "p50 ms", "p95 ms"], rows), *_pairs_table(pairs)],
         notes=[
             "Bars are means over good answers, which add up; percentiles do not. The client's own stages follow each "
             "other. What a server told lies inside the wait for the first event, at a place that the client cannot "
@@ -38,6 +42,22 @@ def stage_section(steps: Sequence[Json]) -> Section | None:
         ],
         is_folded=True,
     )
+
+
+def _pairs_table(pairs: Json | None) -> list[Table]:
+    if pairs is None:
+        return []
+    named = (
+        ("media less equal text", "media_less_text_ms"),
+        ("uncached less cached", "uncached_less_cached_ms"),
+    )
+    rows: list[list[Cell]] = [
+        [name, pairs[key]["count"], with_interval(pairs[key], "p50"), pairs[key]["mean"]]
+        for name, key in named
+        if pairs.get(key)
+    ]
+    caption = "What media cost before the first token: paired differences, measured one request at a time"
+    return [Table(["difference of times to the first token", "pairs", "p50 ms", "mean ms"], rows, caption)]
 
 
 def _chosen(steps: Sequence[Json]) -> list[Json]:

@@ -30,6 +30,13 @@ def step_load(step: Json) -> str:
     )
 
 
+def load_axis(steps: Sequence[Json]) -> tuple[str, str]:
+    """The key of a step that says its load, and the axis' title: the offered rate where every step has one."""
+    if all(step["offered_rate"] is not None for step in steps):
+        return "offered_rate", "offered rate, requests/s"
+    return "concurrency", "requests at once"
+
+
 def labels(step: Json) -> list[str]:
     """Model, media shape, region."""
     return [

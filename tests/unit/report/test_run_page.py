@@ -112,6 +112,16 @@ def test_a_closed_loop_is_drawn_against_its_lanes(tmp_path: Path) -> None:
     assert figures(reader)[0]["data"][0]["x"] == [2]
 
 
+def test_a_load_of_another_kind_is_drawn_against_its_rate(tmp_path: Path) -> None:
+    """Live cameras offer a rate, too."""
+    folder = write_run(
+        tmp_path / "run",
+        [good(index, 100) for index in range(30)],
+        change=lambda manifest: manifest["plan"][0].update(load="live", concurrency=None),
+    )
+    assert figures(page_of(folder))[0]["data"][0]["x"] == [10.0]
+
+
 def test_nothing_of_a_run_becomes_markup(tmp_path: Path) -> None:
     """Names, texts, failures, models and addresses as a hostile server or file would have them."""
 
