@@ -15,7 +15,9 @@ import io
 import json
 import os
 import platform
+import sys
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -40,7 +42,7 @@ from vision_bench.live.inlet import FrameLimits, Inlet
 from vision_bench.live.pictures import JpegEncoder
 from vision_bench.live.registry import Limits, Registry
 from vision_bench.live.whip import WhipSession, listen_on
-from vision_bench.stats import summarise
+from vision_bench.stats import percentile
 
 WIDTH, HEIGHT = 640, 360
 LOOPBACK = ["127.0.0.1"]
@@ -123,28 +125,31 @@ async def case(codec: str, fps: int, *, seconds: float, rounds: int) -> dict[str
     arms: dict[str, Callable[..., Awaitable[Arm]]] = {"stock": stock, "ours": ours}
     delays_ms: dict[str, list[float]] = {name: [] for name in arms}
     missing = dict.fromkeys(arms, 0)
+    dropped: Counter[str] = Counter()
     for round_ in range(rounds):
         for name in list(arms) if round_ % 2 == 0 else list(arms)[::-1]:
             track = NumberedTrack(fps, frames)
             arm = await arms[name](track, codec)
+            dropped.update(arm.dropped)
             found = matched(track.captured_ns, arm.stored)
             delays_ms[name] += [delay for number, delay in found if number >= WARM_UP_FRAMES]
             missing[name] += frames - len(found)
-    print(codec, fps, {name: summarise(values) for name, values in delays_ms.items()}, missing, flush=True)
-    return {
+    told = {
         "codec": codec,
         "fps": fps,
+        "load": os.getloadavg()[0],
+        "dropped_by_ours": dict(dropped),
         "frames_sent": frames * rounds,
         **{name: {**shown(delays_ms[name]), "not_in_ring": missing[name]} for name in arms},
     }
+    print(json.dumps(told), file=sys.stderr, flush=True)
+    return told
 
 
 def shown(values: list[float]) -> dict[str, Any]:
     """Count and quantiles in milliseconds."""
-    ordered = sorted(values)
-    quantiles = {"p50_ms": 0.5, "p95_ms": 0.95} if ordered else {}
-    at = {name: float(np.quantile(ordered, share)) for name, share in quantiles.items()}
-    return {"frames": len(ordered), **at, "least_ms": min(ordered, default=None), "most_ms": max(ordered, default=None)}
+    at = {f"p{share:.0%}"[:-1] + "_ms": percentile(values, share) for share in (0.5, 0.95)} if values else {}
+    return {"frames": len(values), **at, "least_ms": min(values, default=None), "most_ms": max(values, default=None)}
 
 
 def matched(captured_ns: list[int], stored: list[tuple[int, int]]) -> list[tuple[int, float]]:

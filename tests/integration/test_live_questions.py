@@ -259,7 +259,7 @@ async def test_who_leaves_while_waiting_is_forgotten() -> None:
         ring = stream_of(rig, stream["id"]).ring
         body = about(f"stream://streams/{stream['id']}?frame_index=0&wait_ms=60000")
         with pytest.raises(httpx.ReadTimeout):
-            await rig.client.post(BETA, json=body, timeout=0.5)
+            await rig.client.post(BETA, json=body, timeout=httpx.Timeout(30, read=0.5))
         await until(lambda: not ring._waiting)
         assert upstream.requests == []
 

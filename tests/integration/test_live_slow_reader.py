@@ -48,4 +48,4 @@ async def test_a_slow_model_never_makes_the_newest_frame_older(seconds: int) -> 
             # One stall of a busy machine is not a stream that falls behind: that would show in every later question.
             assert sorted(ages_ms)[len(ages_ms) // 2] < 500
             assert sorted(held_ms)[len(held_ms) // 2] < 500
-            assert sum(age > 500 for age in ages_ms) <= 1 + seconds // 20
+            assert max(ages_ms) < 5_000

@@ -23,12 +23,12 @@ async def test_a_camera_is_seen(codec: str) -> None:
     async with live_gateway(NOWHERE) as rig:
         stream = await new_stream(rig)
         ring = stream_of(rig, stream["id"]).ring
-        async with camera(stream["publish"], fps=20, codec=codec) as source:
+        async with camera(stream["publish"], fps=10, codec=codec) as source:
             await until(lambda: len(ring) >= 12, within_seconds=60)
             frames = list(ring)
             numbers = [number_of(level_of(frame.jpeg)) for frame in frames]
             steps = [(b - a) % 24 for a, b in pairwise(numbers)]
-            assert all(1 <= step <= 12 for step in steps)
+            assert all(1 <= step <= 20 for step in steps)  # 24 in a row would look like none
             assert {(frame.width, frame.height) for frame in frames} == {(640, 360)}
             for frame in frames:
                 readings = [frame.stamps[name].ns for name in ("arrived", "released", "decoded", "stored")]
