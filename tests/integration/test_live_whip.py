@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from itertools import pairwise
+from typing import Any
 
 import httpx
 import pytest
 from aiortc import RTCSessionDescription
 from tests.integration.gateway_rig import until
 from tests.integration.live_rig import level_of, live_gateway, live_of, new_stream, stream_of
-from tests.integration.whip_camera import NumberedTrack, camera, number_of, offer_of, sending_peer
+from tests.integration.whip_camera import NumberedTrack, brightness, camera, number_of, offer_of, sending_peer
+
+from vision_bench.live.early import EarlyBuffer
 
 NOWHERE = "http://127.0.0.1:9/v1"
 SDP = {"Content-Type": "application/sdp"}
@@ -49,6 +53,36 @@ async def test_the_last_frame_does_not_wait_for_the_next() -> None:
         async with camera(stream["publish"], fps=5, frames=3):
             await until(lambda: ring.next_index == 3, within_seconds=60)
             assert number_of(level_of(ring[2].jpeg)) == 2
+
+
+@pytest.mark.parametrize("codec", ["VP8", "H264"])
+async def test_lost_and_late_packets_cost_frames_and_no_wrong_picture(
+    codec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every tenth packet is lost and every seventh comes behind its successor: frames go on coming, each as even and
+    as bright as one that was sent."""
+    add, draw, held = EarlyBuffer.add, random.Random(2), []
+
+    def lossy(self: EarlyBuffer, packet: Any) -> tuple[bool, None]:
+        if draw.random() < 0.1:
+            return False, None
+        if not held and draw.random() < 1 / 7:
+            held.append(packet)
+            return False, None
+        wants, _ = add(self, packet)
+        while held:
+            wants = add(self, held.pop())[0] or wants
+        return wants, None
+
+    monkeypatch.setattr(EarlyBuffer, "add", lossy)
+    async with live_gateway(NOWHERE) as rig:
+        stream = await new_stream(rig)
+        ring = stream_of(rig, stream["id"]).ring
+        async with camera(stream["publish"], fps=20, codec=codec):
+            await until(lambda: ring.next_index >= 30, within_seconds=100)
+            levels = [level_of(frame.jpeg) for frame in ring]
+            # Brightness in the ring is that of video's levels made full; a torn picture lies between two numbers.
+            assert sum(abs(level - brightness(number_of(level))) < 3.5 for level in levels) >= 0.9 * len(levels)
 
 
 async def test_a_second_camera_takes_over_and_the_end_of_the_stream_ends_it() -> None:
