@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-LEFT, TOP, CELL_WIDTH, CELL_HEIGHT = 200, 90, 74, 21
+LEFT, TOP, CELL_WIDTH, CELL_HEIGHT = 200, 90, 84, 21
 BARS = 190
 """Pixels of the longest bar of tokens."""
 WRONG, HALF, RIGHT = (178, 58, 48), (232, 200, 96), (64, 140, 96)

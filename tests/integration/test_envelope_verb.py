@@ -17,7 +17,7 @@ from tests.integration.stub_upstream import StubRequest, StubUpstream, response,
 from tests.integration.tiny_clips import write_clips
 
 from vision_bench.bench.choice import choice_path, read_choice
-from vision_bench.bench.envelope.study import StudyOptions, is_study, remake_study, run_study
+from vision_bench.bench.envelope.study import StudyOptions, run_study
 from vision_bench.cli.main import main
 from vision_bench.media.audio import decode_audio
 from vision_bench.media.frames import decode_frames
@@ -120,7 +120,10 @@ def test_the_smallest_envelope_that_is_accurate_enough(stub: StubUpstream, tmp_p
     assert study["flags"] == [] and study["is_complete"]
     assert "64 lines, 2 fps" in (tmp_path / "study" / "report.html").read_text()
     assert read_choice(choice_path(file)) == study["choice"]
-    assert is_study(tmp_path / "study") and remake_study(tmp_path / "study") == study
+    (tmp_path / "study" / "report.html").unlink()
+    assert status_of("report", tmp_path / "study") == 0
+    assert "64 lines, 2 fps" in (tmp_path / "study" / "report.html").read_text()
+    assert json.loads((tmp_path / "study" / "envelope.json").read_bytes()) == study
     for number, (values, is_used, stale) in enumerate(
         (
             ({"height": 64, "fps": 2.0}, True, []),
@@ -133,14 +136,23 @@ def test_the_smallest_envelope_that_is_accurate_enough(stub: StubUpstream, tmp_p
         assert status_of("run", workload(tmp_path, **values), "--target", stub.base_url, *load) == 0
         told = json.loads((out / "summary.json").read_bytes())["envelope"]
         assert (told["is_used"], told["stale"]) == (is_used, stale)
+    assert status_of("report", out) == 0
+    assert "Envelope STALE (prompt changed" in (out / "report.html").read_text()
 
 
 def test_none_that_is_good_enough_ends_with_5(stub: StubUpstream, tmp_path: Path) -> None:
-    """The choice says so too: no row, and nothing was invented."""
+    """The choice says so too: no row. Another threshold needs no question to be asked again; a place where the choice
+    cannot be kept costs nothing of the study.
+    """
     workload(tmp_path)
     assert envelope(stub.base_url, tmp_path, "--fps", "1", "--threshold", "0.9", "--no-controls") == 5
     kept = read_choice(tmp_path / "workload.envelope.json")
     assert kept is not None and kept["chosen"] == []
+    again = ("--fps", "1", "--threshold", "0.5", "--no-controls", "--resume", "--keep")
+    assert envelope(stub.base_url, tmp_path, *again, str(tmp_path / "nowhere" / "choice.json")) == 4
+    assert envelope(stub.base_url, tmp_path, *again, str(tmp_path / "choice.json")) == 0
+    kept = read_choice(tmp_path / "choice.json")
+    assert kept is not None and len(kept["chosen"]) == 1
 
 
 def test_a_model_that_guesses_is_found_out(stub: StubUpstream, tmp_path: Path) -> None:

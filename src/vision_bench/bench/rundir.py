@@ -25,6 +25,8 @@ MANIFEST = "manifest.json"
 STEPS = "steps.jsonl"
 RECORDS = "records.jsonl"
 SUMMARY = "summary.json"
+STUDY = "study.json"
+"""Of a folder that holds run folders instead: an envelope study, as it was asked for."""
 
 R = TypeVar("R", bound=Record)
 Json = dict[str, Any]

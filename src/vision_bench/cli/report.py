@@ -34,19 +34,22 @@ if TYPE_CHECKING:
 def command(sources: tuple[Path, ...], *, overlay: bool, as_json: bool, **flags: Any) -> None:
     """Draw RUN as one HTML page that opens offline.
 
-    RUN is a folder of `vision-bench run`: its summary.json and page are made again from its records alone. Or it is a
+    RUN is a folder of `vision-bench run`: its summary.json and page are made again from its records alone; so are table
+    and page of a folder of `vision-bench envelope`. Or it is a
     results.ndjson of `vision-bench analyze`, or the folder that holds one; api_check.json and batch_throughput.json of
     the experiments beside it become sections of the page.
     """
     from datetime import datetime
 
-    from vision_bench.bench.rundir import is_run_folder
+    from vision_bench.bench.rundir import STUDY, is_run_folder
 
     made_at = datetime.now().astimezone()
     if overlay or len(sources) > 1:
         found = _overlay(sources, overlay, flags, made_at)
     elif is_run_folder(sources[0]):
         found = _run(sources[0], flags, made_at)
+    elif (sources[0] / STUDY).is_file():
+        found = _study(sources[0], flags, made_at)
     else:
         found = _analysis(sources[0], flags, made_at)
     _say(found, as_json)
@@ -75,6 +78,18 @@ def _run(folder: Path, flags: dict[str, Any], made_at: datetime) -> dict[str, An
         summary = write_summary(folder)
         path = write_run_page(folder, summary, made_at=made_at, out=flags["out"], title=flags["title"], clips=clips)
     return {"report": path, "steps": len(summary["steps"])}
+
+
+def _study(folder: Path, flags: dict[str, Any], made_at: datetime) -> dict[str, Any]:
+    _refuse(flags, ("credits", "extras", "clips_dir"), "an envelope study")
+    from vision_bench.bench.envelope.study import remake_study
+    from vision_bench.report.envelope import PAGE, render_study
+    from vision_bench.report.shell import write_page
+
+    study = remake_study(folder)
+    path = flags["out"] or folder / PAGE
+    write_page(path, render_study(study, made_at=made_at, title=flags["title"]))
+    return {"report": path, "envelopes": len(study["rows"])}
 
 
 def _refuse(flags: dict[str, Any], names: tuple[str, ...], where: str) -> None:

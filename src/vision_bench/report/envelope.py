@@ -36,7 +36,7 @@ def print_study(study: Json, out: Path) -> None:
     console.print(f"Study: {str(out).encode(errors='replace').decode()}")
 
 
-def render_study(study: Json, *, made_at: datetime) -> str:
+def render_study(study: Json, *, made_at: datetime, title: str | None = None) -> str:
     """The page as text."""
     chosen = study["choice"]["chosen"]
     models = list(dict.fromkeys(row["model"] for row in study["rows"]))
@@ -46,7 +46,7 @@ def render_study(study: Json, *, made_at: datetime) -> str:
         Tile(control["verdict"], f"{control['control']} control", _tone(control)) for control in study["controls"]
     ]
     return render_page(
-        f"{study['workload']}: accuracy against what is sent",
+        title or f"{study['workload']}: accuracy against what is sent",
         [
             Section(
                 "Accuracy against cost",

@@ -21,15 +21,14 @@ from vision_bench.bench.envelope.points import Point, make_points
 from vision_bench.bench.envelope.rows import outcomes_of, row_of
 from vision_bench.bench.plan import LoadPlan
 from vision_bench.bench.run import RunOptions, run_to_end
-from vision_bench.bench.rundir import MANIFEST, check_new, read_manifest, write_json
+from vision_bench.bench.rundir import MANIFEST, STUDY, check_new, read_manifest, write_json
 from vision_bench.bench.session import Status
 from vision_bench.bench.workload import read_workload
-from vision_bench.errors import InvalidRequest
+from vision_bench.errors import InvalidRequest, OperatorError
 
 Json = dict[str, Any]
 
 SCHEMA = 1
-STUDY = "study.json"
 RESULT = "envelope.json"
 POINTS = "points"
 MEDIA = "media"
@@ -95,7 +94,13 @@ def run_study(
             runner.run(point)
     study = summarise_study(options.out, threshold=options.threshold, is_sure=options.is_sure)
     write_json(options.out / RESULT, study)
-    write_choice(options.keep or choice_path(options.workload), study["choice"])
+    kept = options.keep or choice_path(options.workload)
+    try:
+        write_choice(kept, study["choice"])
+    except OperatorError as problem:
+        raise OperatorError(
+            f"the choice cannot be kept in {kept}; the study is whole in {options.out}: repeat with --resume and --keep"
+        ) from problem
     return study
 
 
@@ -245,11 +250,6 @@ def remake_study(out: Path) -> Json:
     study = summarise_study(out, threshold=earlier["threshold"], is_sure=earlier["is_sure"])
     write_json(out / RESULT, study)
     return study
-
-
-def is_study(path: Path) -> bool:
-    """Whether a folder holds a study."""
-    return (path / STUDY).is_file()
 
 
 def _short(row: Mapping[str, Any]) -> Json:

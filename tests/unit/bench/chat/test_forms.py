@@ -9,8 +9,10 @@ import numpy as np
 from PIL import Image
 from tests.integration.tiny_clips import tiny_clip
 
+from vision_bench.bench.chat.clips import find_clips
 from vision_bench.bench.chat.forms import Form
 from vision_bench.media.audio import decode_audio
+from vision_bench.media.probe import probe
 
 
 def test_a_plain_form_changes_nothing() -> None:
@@ -49,6 +51,20 @@ def test_frames_and_sound_that_are_sent_apart() -> None:
     samples = np.ones(16_000, np.float32)
     assert len(Form(seconds=0.25).sound(samples, 16_000)) == 4000
     assert Form(control="muted").sound(samples, 16_000).max() == 0 and Form().sound(None, 16_000) is None
+
+
+def test_clips_are_found_in_their_form(tmp_path: Path) -> None:
+    """A film's bytes, a picture's bytes, and frames that are chosen and formed one by one; read anew, the same."""
+    (tmp_path / "a.mp4").write_bytes(tiny_clip())
+    small = Form(height=32, seconds=0.5)
+    (film,) = find_clips(tmp_path, "video", fps=None, num_frames=None, use_audio=True, form=small).clips
+    track = probe(film.data, name="a").video
+    assert track is not None and (track.height, track.frames) == (32, 4) and film.select() == film.data
+    (frames,) = find_clips(tmp_path, "frames", fps=None, num_frames=8, use_audio=False, form=small).clips
+    assert frames.indices == (0, 1, 2, 3) and frames.select()[0].shape == (4, 32, 32, 3)
+    Image.new("RGB", (60, 40), (250, 10, 10)).save(tmp_path / "b.png")
+    (picture,) = find_clips(tmp_path / "b.png", "image", fps=None, num_frames=None, use_audio=False, form=small).clips
+    assert Image.open(io.BytesIO(picture.data)).size == (48, 32)
 
 
 def test_pictures() -> None:
