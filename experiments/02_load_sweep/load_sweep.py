@@ -50,7 +50,7 @@ def main() -> int:
     parser.add_argument("--model", default="qwen", help="vllm: the served model.")
     parser.add_argument("--clips", type=Path, help="vllm: a folder of clips; the first six by name are sent.")
     parser.add_argument("--seconds", type=float, default=20.0, help="declared: of each step of the ladder.")
-    parser.add_argument("--requests", type=int, default=18, help="vllm: of each step.")
+    parser.add_argument("--requests", type=int, default=24, help="vllm: of each step.")
     parser.add_argument("--runs", type=Path, default=Path("runs/02_load_sweep"), help="Where run folders go.")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     flags = parser.parse_args()
