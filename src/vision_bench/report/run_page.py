@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vision_bench.bench.chat.record import ChatRecord
 from vision_bench.bench.rundir import read_manifest, read_records, read_steps
-from vision_bench.report.realtime import realtime_facts, realtime_sections, realtime_tiles
 from vision_bench.report.run_chat import chat_sections
 from vision_bench.report.run_chat_data import view_records
 from vision_bench.report.run_pictures import Pictures
@@ -43,28 +42,38 @@ def write_run_page(
         InvalidSettings: the page cannot be written.
     """
     path = out or folder / PAGE
-    is_realtime = summary["kind"] == "realtime"
+    own = _own_part(folder, summary, Pictures(clips).of)
     html = render_page(
         title or f"{summary['workload']['name']}: {summary['kind']} under load",
-        run_sections(folder, summary, Pictures(clips).of),
+        [verdict_section(summary), *own.sections, _provenance(read_manifest(folder))],
         made_at=made_at,
-        facts=[*facts_of(summary), *(realtime_facts(folder) if is_realtime else [])],
-        tiles=realtime_tiles(summary) if is_realtime else _tiles(summary),
+        facts=[*facts_of(summary), *own.facts],
+        tiles=own.tiles if own.tiles is not None else _tiles(summary),
     )
     write_page(path, html)
     return path
 
 
-def run_sections(folder: Path, summary: Json, picture: Callable[[str], str | None]) -> list[Section]:
-    """All of it: what every kind has, then the kind's own."""
-    sections = [verdict_section(summary)]
-    if summary["kind"] == "chat" and summary["steps"]:
-        view = view_records(read_records(folder, ChatRecord), step_windows(folder, summary))
-        sections += chat_sections(summary, view, picture)
-    if summary["kind"] == "realtime":
-        sections += realtime_sections(folder, summary)
-    sections.append(_provenance(read_manifest(folder)))
-    return sections
+class KindPart(NamedTuple):
+    """What a kind puts on its page beside what every kind has; ``tiles`` None: the common ones."""
+
+    sections: Sequence[Section] = ()
+    facts: Sequence[str] = ()
+    tiles: Sequence[Tile] | None = None
+
+
+def _own_part(folder: Path, summary: Json, picture: Callable[[str], str | None]) -> KindPart:
+    """A row for each kind that has something of its own."""
+    match summary["kind"]:
+        case "chat" if summary["steps"]:
+            view = view_records(read_records(folder, ChatRecord), step_windows(folder, summary))
+            return KindPart(chat_sections(summary, view, picture))
+        case "realtime":
+            # Its sockets and codecs take 60 MB, which a page of chats does without.
+            from vision_bench.report.realtime import realtime_facts, realtime_sections, realtime_tiles  # noqa: PLC0415
+
+            return KindPart(realtime_sections(folder, summary), realtime_facts(folder), realtime_tiles(summary))
+    return KindPart()
 
 
 def facts_of(summary: Json) -> list[str]:
