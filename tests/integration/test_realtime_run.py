@@ -113,6 +113,34 @@ async def test_faults_end_sessions_by_their_names(tmp_path: Path) -> None:
     assert [one["outcome"] for one in step["each"]] == ["late_error", "session_error", "short_rollout", "ok"]
 
 
+async def test_a_refused_geometry_and_a_prompt_that_kills(tmp_path: Path) -> None:
+    """Both are acknowledged first: the size by video.start, the prompt by queued; the detail says what was hanging."""
+    update = {"after_chunk": 1, "prompt": "rain"}
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    async with realtime_engine(fast(chunk_ms=30)) as rig:
+        wide = await measured(tmp_path / "a", rig.socket_url, WORKLOAD, own={"width": WIDTH + 16})
+        rain = await measured(tmp_path / "b", rig.socket_url, {**WORKLOAD, "prompt_updates": [update]})
+    assert wide["steps"][0]["requests"]["outcomes"] == {"late_error": 1}
+    (failure,) = rain["steps"][0]["failures"]
+    assert failure["outcome"] == "session_error"
+    assert "never started: chunk-1" in failure["detail"]
+
+
+async def test_sessions_arrive_stop_and_leave(tmp_path: Path) -> None:
+    """Three at random times: one leaves after chunk 2, all others stop after chunk 4; the next after it is judged."""
+    workload = toml(stop_after_chunk=4, drop_after_chunk=2, drop_sessions=[0])
+    async with realtime_engine(fast(ttfc_ms=30, chunk_ms=30)) as rig:
+        plan = {"rates": [4], "max_requests": 3, "concurrency": [1]}
+        summary = await measured(tmp_path, rig.socket_url, workload, plan=plan)
+    (step,) = summary["steps"]
+    assert (step["arrivals"], step["requests"]["outcomes"]) == ("poisson", {"ok": 3})
+    assert [one["chunks"] >= 5 for one in step["each"]] == [False, True, True]
+    assert step["stop_to_done_ms"]["count"] == 2
+    (recovery,) = step["recovery"]
+    assert (recovery["dropped"], recovery["next"]) == (0, 1)
+
+
 async def test_a_stall_is_a_stall_on_both_sides(tmp_path: Path) -> None:
     """Watched so fast that nothing is ahead, 1.5 s late: the same player stalls over both clocks."""
     async with realtime_engine(fast("stall@6=1500", chunk_ms=20)) as rig:

@@ -82,8 +82,8 @@ def _step(step: Json, shown: Sequence[Shown], basis: Basis, *, is_only: bool) ->
     timelines = [figure for one in shown[:MOST_TIMELINES] if (figure := timeline(one, basis)) is not None]
     left_out = len([one for one in shown if one.session.arrivals]) - len(timelines)
     yield Section(
-        f"{name}{step['verdict']}",
-        f"{said}{step['verdict_reason']}.",
+        f"{name}Chunks against the player",
+        f"{said}{step['verdict']}: {step['verdict_reason']}.",
         figures=timelines,
         notes=[f"{left_out} more sessions are in the table alone."] if left_out > 0 else [],
     )

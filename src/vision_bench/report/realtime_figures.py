@@ -103,8 +103,8 @@ def timeline(shown: Shown, basis: Basis) -> Figure | None:
             "yaxis": axis("seconds of video", from_zero=True),
             "shapes": shapes,
         },
-        f"{shown.name}: {len(chunks)} chunks, watched at {basis.fps:g} fps. The player stood still {len(stalls)} "
-        f"times, {stalled_s:.2f} s in all (shaded). A cross: a chunk after the schedule from the start (dotted).",
+        f"{shown.name}: {len(chunks)} chunks, watched at {basis.fps:g} fps; stalls: {len(stalls)}, {stalled_s:.2f} s "
+        "in all (shaded). A cross: a chunk that came after the schedule from the start (dotted).",
     )
 
 
