@@ -152,10 +152,12 @@ def histogram(values_ms: Sequence[float], basis: Basis) -> Figure | None:
     deadline_ms = basis.chunk_deadline_ms
     low, high = min(*values_ms, deadline_ms), max(*values_ms, deadline_ms)
     width = max((high - low) / BINS, 0.001)
-    counts = [0] * (BINS + 1)
+    # The deadline is the end of a bar, so that none is in time by half.
+    start = deadline_ms - math.ceil((deadline_ms - low) / width) * width
+    counts = [0] * (BINS + 2)
     for value in values_ms:
-        counts[int((value - low) / width)] += 1
-    centres = [low + (place + 0.5) * width for place in range(len(counts))]
+        counts[max(0, math.ceil((value - start) / width) - 1)] += 1
+    centres = [start + (place + 0.5) * width for place in range(len(counts))]
     in_time = [centre <= deadline_ms for centre in centres]
     return Figure(
         [

@@ -51,6 +51,8 @@ def test_intervals_and_their_histogram_count_every_gap() -> None:
     counted = histogram([700.0, 700.0, 760.0], BASIS)
     assert counted is not None
     assert sum(counted.data[0]["y"]) == 3
+    bars = zip(counted.data[0]["y"], counted.data[0]["marker"]["color"], strict=True)
+    assert sum(count for count, colour in bars if colour == "var(--fail)") == 1
     assert "3 steady intervals; 1 over the deadline of 750 ms" in counted.says
     assert histogram([], BASIS) is None
     assert intervals([Shown("x", observation(session(chunks=1)))], BASIS) is None
