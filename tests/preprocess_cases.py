@@ -41,6 +41,23 @@ QWEN2_IMAGE: dict[str, Any] = {
     "max_pixels": 28 * 28 * 1280,
 }
 
+GEMMA_VIDEO: dict[str, Any] = {
+    "video_processor_type": "Gemma4VideoProcessor",
+    "patch_size": 16,
+    "pooling_kernel_size": 3,
+    "max_soft_tokens": 70,
+    "do_normalize": True,
+    "image_mean": [0.0, 0.0, 0.0],
+    "image_std": [1.0, 1.0, 1.0],
+    "rescale_factor": 1 / 255,
+}
+GEMMA_IMAGE: dict[str, Any] = {
+    **{key: value for key, value in GEMMA_VIDEO.items() if key != "video_processor_type"},
+    "image_processor_type": "Gemma4ImageProcessor",
+    "max_soft_tokens": 280,
+    "do_normalize": False,
+}
+
 COMPILED = [pytest.param(False, id="numpy"), pytest.param(True, id="numba")]
 """Both ways of doing it."""
 

@@ -25,7 +25,7 @@ from vision_bench.preprocess.lanes import (
     strip,
     strip_down,
 )
-from vision_bench.preprocess.reference import shift_and_scale
+from vision_bench.preprocess.reference import Backend, shift_and_scale
 from vision_bench.preprocess.resample import Axis
 from vision_bench.preprocess.spec import Spec
 
@@ -52,10 +52,12 @@ class Filter(NamedTuple):
     precision: np.int32
 
 
-def layout(spec: Spec, grid: Grid, across: Axis | None, down: Axis | None) -> tuple[Any, ...]:
+def layout(
+    spec: Spec, grid: Grid, across: Axis | None, down: Axis | None, backend: Backend = "torchvision"
+) -> tuple[Any, ...]:
     """What ``fill`` has to know of a clip: tokens and patches, both filters, how to normalise."""
     shape = (spec.temporal_patch_size, spec.merge_size, grid.h // spec.merge_size, grid.w)
-    constants = np.concatenate(shift_and_scale(spec))
+    constants = np.concatenate(shift_and_scale(spec, backend))
     return shape, tuple(_filter(across, TAPS_A_LOAD)), tuple(_filter(down, 2)), constants
 
 
@@ -83,8 +85,10 @@ def scratch(spec: Spec, source_width: int, target_width: int, across: Axis | Non
 
 
 @cache
-def compile_fill(patch: int, kind: str) -> Callable[..., None]:
+def compile_fill(patch: int, kind: str, rescale: float | None = None) -> Callable[..., None]:
     """Compile ``fill`` for one size of patch and one kind of value: seconds, once a process.
+
+    ``rescale`` is for frames that have their size already, as :func:`lanes.strip` has it.
 
     The result is called as ``fill(frames, units, layout, out, scratch)``:
 
@@ -97,7 +101,7 @@ def compile_fill(patch: int, kind: str) -> Callable[..., None]:
     out
         (N, D), all patches of the clip; only those of the units are written.
     """
-    walk, walk_down = _walk(patch, kind), _walk_down(patch, kind)
+    walk, walk_down = _walk(patch, kind, rescale), _walk_down(patch, kind)
     item_bytes = KINDS[kind][1]
 
     def fill(frames: Any, units: Any, layout: Any, out: Any, scratch: Any) -> None:
@@ -165,9 +169,9 @@ def _widen(frame: Any, span: Any, across: Any, scratch: Any) -> None:
         target += scratch.rows.strides[0]
 
 
-def _walk(patch: int, kind: str) -> Any:
+def _walk(patch: int, kind: str, rescale: float | None) -> Any:
     """Compile the way through the patches of one row of tokens whose rows have their height already."""
-    fill_strip = strip(patch, kind)
+    fill_strip = strip(patch, kind, rescale)
 
     @njit(nogil=True)
     def walk(shape: Any, constants: Any, place: Any, scratch: Any) -> None:

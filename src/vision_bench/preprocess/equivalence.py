@@ -66,10 +66,14 @@ class Comparison:
         )
 
 
-class Shapeless(VisionBenchError):
-    """Two results that are not even of one shape; one of the two sizes them wrongly."""
+class Unequal(VisionBenchError):
+    """Two results that had to be equal and are not."""
 
     exit_code = 5
+
+
+class Shapeless(Unequal):
+    """Two results that are not even of one shape; one of the two sizes them wrongly."""
 
 
 def compare(ours: Patches, theirs: Patches, spec: Spec) -> Comparison:

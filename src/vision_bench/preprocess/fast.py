@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from types import TracebackType
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from vision_bench.errors import InvalidRequest, MissingExtra
 from vision_bench.preprocess import reference
 from vision_bench.preprocess.buffers import BufferPool
 from vision_bench.preprocess.geometry import Grid, Size
-from vision_bench.preprocess.reference import Frames, Patches
+from vision_bench.preprocess.reference import Backend, Frames, Patches
 from vision_bench.preprocess.resample import Axis, bicubic_axis
 from vision_bench.preprocess.spec import ImageSpec, Spec, VideoSpec
 
@@ -63,6 +63,8 @@ class _Plan:
 class _Preprocessor(Generic[S]):
     """What videos and images have in common. Safe from several threads at once."""
 
+    backends: ClassVar[tuple[Backend, ...]] = ("torchvision",)
+
     def __init__(
         self,
         spec: S,
@@ -71,6 +73,7 @@ class _Preprocessor(Generic[S]):
         threads: int = 1,
         compiled: bool | None = None,
         pool: BufferPool | None = None,
+        backend: Backend = "torchvision",
     ) -> None:
         """Compile, which takes seconds, so that no request pays for it.
 
@@ -80,22 +83,26 @@ class _Preprocessor(Generic[S]):
             threads: how many work on one call. One a call is the most work done where many calls run at once.
             compiled: None takes what is installed; True insists; False is plain NumPy.
             pool: where output comes from when the caller brings none.
+            backend: whose bits; ``pil`` is for images alone, which Pillow then resizes.
 
         Raises:
-            InvalidRequest: a dtype or number of threads that does not exist.
+            InvalidRequest: a dtype, number of threads or backend that does not exist.
             MissingExtra: ``compiled=True`` without Numba.
         """
         if dtype not in STORED:
             raise InvalidRequest(f"dtype {dtype!r} is not one of {', '.join(STORED)}")
         if threads < 1:
             raise InvalidRequest(f"{threads} threads cannot work; give 1 or more")
+        if backend not in self.backends:
+            raise InvalidRequest(f"backend {backend!r} is not one of {', '.join(self.backends)}")
+        self.backend: Backend = backend
         self.dtype: Kind = dtype
         self.threads = threads
         self.compiled = _is_there(compiled)
         self.pool = pool if pool is not None else BufferPool(POOL_BYTES)
         self.spec: S = spec
         self._plan: Callable[..., _Plan] = lru_cache(maxsize=KEPT_PLANS)(self._make_plan)
-        self._fill: Fill = _compiled_fill(spec, dtype) if self.compiled else _plain_fill(spec, dtype)
+        self._fill: Fill = (_compiled_fill if self.compiled else _plain_fill)(spec, dtype, backend)
         self._helpers = ThreadPoolExecutor(threads - 1, "preprocess") if threads > 1 else None
 
     def close(self) -> None:
@@ -111,7 +118,7 @@ class _Preprocessor(Generic[S]):
 
     def table(self) -> NDArray[np.float32]:
         """(3, 256) float32: what each 8-bit value of red, green and blue becomes, to finish uint8 patches elsewhere."""
-        return reference.table(self.spec)
+        return reference.table(self.spec, self.backend)
 
     def _make_plan(self, *shape: Any) -> _Plan:
         """The work for an input of that shape; kept."""
@@ -188,10 +195,22 @@ class VideoPreprocessor(_Preprocessor[VideoSpec]):
 class ImagePreprocessor(_Preprocessor[ImageSpec]):
     """Images to patches: ``ImagePreprocessor(spec)(pixels)``."""
 
+    backends = ("torchvision", "pil")
+
     def __call__(self, pixels: Frames, *, out: NDArray[Any] | None = None) -> Patches:
         """Patches of an image: (H, W, 3) uint8, RGB; otherwise as :class:`VideoPreprocessor`."""
         reference.check_frames(pixels, 3)
+        if self.backend == "pil":
+            size = Size(*pixels.shape[:2])
+            target = self.spec.target(size)
+            if target != size:  # Pillow lets go of the interpreter's lock, as the pass behind it does
+                pixels = reference.resize(pixels[None], target, "pil")[0]
+            return self._run(pixels[None], self._sized_plan(target), out)
         return self._run(pixels[None], self._plan(Size(*pixels.shape[:2])), out)
+
+    def _sized_plan(self, size: Size) -> _Plan:
+        """For an image that has its size already, whatever the settings would make of it."""
+        return _Plan.make(self.spec, size, size, 1)
 
     def _make_plan(self, size: Size) -> _Plan:
         return _Plan.make(self.spec, size, self.spec.target(size), 1)
@@ -225,11 +244,13 @@ def _is_there(compiled: bool | None) -> bool:
     return False
 
 
-def _compiled_fill(spec: Spec, dtype: Kind) -> Fill:
+def _compiled_fill(spec: Spec, dtype: Kind, backend: Backend) -> Fill:
     from vision_bench.preprocess import compiled  # noqa: PLC0415  Numba is an extra
 
-    fill = compiled.compile_fill(spec.patch_size, dtype)
-    layout = lru_cache(maxsize=KEPT_PLANS)(lambda plan: compiled.layout(spec, plan.grid, plan.across, plan.down))
+    fill = compiled.compile_fill(spec.patch_size, dtype, spec.rescale_factor if backend == "pil" else None)
+    layout = lru_cache(maxsize=KEPT_PLANS)(
+        lambda plan: compiled.layout(spec, plan.grid, plan.across, plan.down, backend)
+    )
 
     def run(frames: Frames, units: tuple[int, int], plan: _Plan, out: NDArray[Any]) -> None:
         scratch = compiled.scratch(spec, frames.shape[2], plan.target.width, plan.across, plan.down)
@@ -238,7 +259,7 @@ def _compiled_fill(spec: Spec, dtype: Kind) -> Fill:
     return run
 
 
-def _plain_fill(spec: Spec, dtype: Kind) -> Fill:
+def _plain_fill(spec: Spec, dtype: Kind, backend: Backend) -> Fill:
     tubelet = spec.temporal_patch_size
 
     def run(frames: Frames, units: tuple[int, int], plan: _Plan, out: NDArray[Any]) -> None:
@@ -251,8 +272,8 @@ def _plain_fill(spec: Spec, dtype: Kind) -> Fill:
             if dtype == "uint8":
                 part[:] = cut
             elif dtype == "bfloat16":
-                part[:] = reference.to_bfloat16(reference.normalise(cut, spec))
+                part[:] = reference.to_bfloat16(reference.normalise(cut, spec, backend))
             else:
-                part[:] = reference.normalise(cut, spec)
+                part[:] = reference.normalise(cut, spec, backend)
 
     return run

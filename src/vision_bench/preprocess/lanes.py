@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 TAPS_A_LOAD = 4
 """Source pixels that :func:`across_pixel` takes at a time. It loads 16 bytes for them, so 4 past the last are read."""
 
-I8, I16, I32, F32 = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.FloatType()
+I8, I16, I32, F32, F64 = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.FloatType(), ir.DoubleType()
 KINDS = {"float32": (F32, 4), "bfloat16": (I16, 2), "uint8": (I8, 1)}
 """What a patch holds: the type of a value, and its bytes."""
 
@@ -112,8 +112,11 @@ def pair_rows(patch: int) -> Any:
     return fill_pairs
 
 
-def strip(patch: int, kind: str) -> Any:
+def strip(patch: int, kind: str, rescale: float | None = None) -> Any:
     """Make the routine that fills one row of one patch, all three channels of it, from a row that is there already.
+
+    Args:
+        rescale: bring values to 0..1 by this factor first, in float64, as the PIL-backed processors do.
 
     Returns:
         An intrinsic of ``source`` (``patch`` wide pixels), ``constants`` (six float32: shift and scale of red, green,
@@ -131,7 +134,7 @@ def strip(patch: int, kind: str) -> Any:
             source, constants, *place = args
             pixels = _load(build, source, I32, patch)
             channels = [_channel(build, pixels, c) for c in range(3)]
-            _write(build, channels, kind, constants, place)
+            _write(build, channels, kind, constants, place, rescale)
             return context.get_dummy_value()
 
         return signature, generate
@@ -175,7 +178,7 @@ def strip_down(patch: int, kind: str) -> Any:
                     values = _load(build, _at(build, rows, plane_bytes, c), I16, 2 * patch)
                     build.store(build.add(build.load(total), _pairs(build, values, both)), total)
             channels = [_to_8_bits(build, build.load(total), precision) for total in totals]
-            _write(build, channels, kind, constants, place)
+            _write(build, channels, kind, constants, place, None)
             return context.get_dummy_value()
 
         return signature, generate
@@ -183,17 +186,21 @@ def strip_down(patch: int, kind: str) -> Any:
     return fill_strip
 
 
-def _write(build: Any, channels: Sequence[Any], kind: str, constants: Any, place: Sequence[Any]) -> None:
+def _write(  # noqa: PLR0917
+    build: Any, channels: Sequence[Any], kind: str, constants: Any, place: Sequence[Any], rescale: float | None
+) -> None:
     """Finish the three channels of a strip and write them, once a copy."""
     target, channel_bytes, copies, copy_bytes_each = place
-    finished = [_finish(build, values, c, constants, kind) for c, values in enumerate(channels)]
+    finished = [_finish(build, values, c, constants, kind, rescale) for c, values in enumerate(channels)]
     with cgutils.for_range(build, copies) as loop:
         here = build.add(target, build.mul(loop.index, copy_bytes_each))
         for c, values in enumerate(finished):
             _store(build, values, _at(build, here, channel_bytes, c))
 
 
-def _finish(build: Any, values: Any, channel: int, constants: Any, kind: str) -> Any:
+def _finish(  # noqa: PLR0917
+    build: Any, values: Any, channel: int, constants: Any, kind: str, rescale: float | None
+) -> Any:
     """0 to 255 as what is asked for: (value - shift) / scale in float32, rounded on to bfloat16, or left alone."""
     lanes = values.type.count
     if kind == "uint8":
@@ -203,13 +210,24 @@ def _finish(build: Any, values: Any, channel: int, constants: Any, kind: str) ->
         for at in (channel, 3 + channel)
     )
     # A real subtraction and a real division, as in the reference: multiplying by the inverse gives other bits.
-    exact = build.fdiv(build.fsub(build.sitofp(values, ir.VectorType(F32, lanes)), shift), scale)
+    exact = build.fdiv(build.fsub(_as_float(build, values, rescale), shift), scale)
     if kind == "float32":
         return exact
     bits = build.bitcast(exact, ir.VectorType(I32, lanes))
     one, most, sixteen = (_all(number, lanes) for number in (1, 0x7FFF, 16))
     to_even = build.add(build.add(bits, most), build.and_(build.lshr(bits, sixteen), one))
     return build.trunc(build.lshr(to_even, sixteen), ir.VectorType(I16, lanes))
+
+
+def _as_float(build: Any, values: Any, rescale: float | None) -> Any:
+    """Whole numbers as float32, times ``rescale`` where there is one; that product is rounded once, from float64."""
+    lanes = values.type.count
+    single = ir.VectorType(F32, lanes)
+    if rescale is None:
+        return build.sitofp(values, single)
+    double = ir.VectorType(F64, lanes)
+    factor = ir.Constant(double, [rescale] * lanes)
+    return build.fptrunc(build.fmul(build.sitofp(values, double), factor), single)
 
 
 def _channel(build: Any, pixels: Any, channel: int) -> Any:

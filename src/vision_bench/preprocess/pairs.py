@@ -46,11 +46,12 @@ def video_pair(config: str | Path | Config, against: str, threads: int) -> Pair:
 
 
 def image_pair(config: str | Path | Config, against: str, threads: int) -> Pair:
-    """The image processors of a checkpoint; otherwise as :func:`video_pair`. ``pil`` is stock with that backend."""
+    """The image processors of a checkpoint; otherwise as :func:`video_pair`. ``pil``: both with that backend."""
     spec = ImageSpec.from_config(config)
-    ours = ImagePreprocessor(spec, threads=threads)
     if against == "pil":
-        return Pair(ours, stock.stock_image(spec, "pil"), spec, f"the PIL backend, {_stock(threads)}")
+        as_pil = ImagePreprocessor(spec, threads=threads, backend="pil")
+        return Pair(as_pil, stock.stock_image(spec, "pil"), spec, f"the PIL backend, {_stock(threads)}")
+    ours = ImagePreprocessor(spec, threads=threads)
     if _is_stock(against):
         return Pair(ours, stock.stock_image(spec), spec, _stock(threads))
     return Pair(ours, lambda pixels: reference.image(pixels, spec), spec, REFERENCE)

@@ -115,19 +115,21 @@ def _filtered(frames: Frames, axis: Axis, dimension: int) -> Frames:
     return np.clip(total, 0, 255, out=total).astype(np.uint8)
 
 
-def shift_and_scale(spec: Spec) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """(3,) and (3,): what is taken from a value 0 to 255, and what the rest is divided by. In float32, as stock."""
-    back = np.float32(1.0 / spec.rescale_factor)
+def shift_and_scale(spec: Spec, backend: Backend = "torchvision") -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """(3,) and (3,): what is taken from a value, and what the rest is divided by. In float32, as stock.
+
+    torchvision takes them of values 0 to 255; PIL of values that were brought to 0..1 before, in float64.
+    """
+    back = np.float32(1.0 / spec.rescale_factor) if backend == "torchvision" else np.float32(1)
     return np.array(spec.mean, np.float32) * back, np.array(spec.std, np.float32) * back
 
 
 def table(spec: Spec, backend: Backend = "torchvision") -> NDArray[np.float32]:
     """(3, 256) what each 8-bit value of each channel becomes: 768 numbers are all that normalising can give."""
-    shift, scale = shift_and_scale(spec)
+    shift, scale = shift_and_scale(spec, backend)
     values = np.arange(256, dtype=np.float32)
     if backend == "pil":
         values = (np.arange(256, dtype=np.float64) * spec.rescale_factor).astype(np.float32)
-        shift, scale = np.array(spec.mean, np.float32), np.array(spec.std, np.float32)
     return (values - shift[:, None]) / scale[:, None]
 
 

@@ -81,8 +81,8 @@ class ImageSpec(Spec):
         Raises:
             InvalidSettings: a missing or unusable file or setting, or a processor that is not one of these.
         """
-        found = _read(config, IMAGE_FILES, "image_processor")
-        name = _name(found, "image_processor_type", processor, IMAGE_PROCESSORS)
+        found = read_settings(config, IMAGE_FILES, "image_processor")
+        name = processor_name(found, "image_processor_type", processor, IMAGE_PROCESSORS)
         return cls(**_common(found, name))
 
     def target(self, size: Size) -> Size:
@@ -115,12 +115,12 @@ class VideoSpec(Spec):
         Raises:
             InvalidSettings: a missing or unusable file or setting, or a processor that is not one of these.
         """
-        found = _read(config, VIDEO_FILES, "video_processor")
-        name = _name(found, "video_processor_type", processor, tuple(VIDEO_PROCESSORS))
+        found = read_settings(config, VIDEO_FILES, "video_processor")
+        name = processor_name(found, "video_processor_type", processor, tuple(VIDEO_PROCESSORS))
         return cls(
             **_common(found, name),
             cap_pixels_per_frame=bool(found.get("cap_pixels_per_frame")),
-            max_video_tokens=_positive(found, "max_video_tokens", VIDEO_PROCESSORS[name]),
+            max_video_tokens=positive(found, "max_video_tokens", VIDEO_PROCESSORS[name]),
         )
 
     def target(self, frames: int, size: Size) -> Size:
@@ -155,19 +155,19 @@ class VideoSpec(Spec):
         )
 
 
-def _read(config: str | Path | Config, names: tuple[str, ...], part: str) -> Config:
+def read_settings(config: str | Path | Config, names: tuple[str, ...], part: str) -> Config:
     """The settings in a folder, a file or a mapping; those of one part where a file holds several."""
     if isinstance(config, Mapping):
         inner = config.get(part, config)
         return inner if isinstance(inner, Mapping) else config
     path = Path(config)
     if not path.is_dir():
-        return _read(_load(path), names, part)
+        return read_settings(_load(path), names, part)
     for name in names:
         if (path / name).is_file():
             found = _load(path / name)
             if name != "processor_config.json" or part in found:
-                return _read(found, names, part)
+                return read_settings(found, names, part)
     raise InvalidSettings(f"{path} holds none of {', '.join(names)}; name the checkpoint's folder or the file itself")
 
 
@@ -181,7 +181,7 @@ def _load(path: Path) -> Config:
     return found
 
 
-def _name(found: Config, key: str, given: str | None, known: tuple[str, ...]) -> str:
+def processor_name(found: Config, key: str, given: str | None, known: tuple[str, ...]) -> str:
     name = given or found.get(key)
     if name is None:
         raise InvalidSettings(f"the file names no {key}; pass processor=, one of {', '.join(known)}")
@@ -200,13 +200,13 @@ def _common(found: Config, name: str) -> dict[str, Any]:
     min_pixels, max_pixels = _limits(found, name)
     return {
         "processor": name,
-        "patch_size": _positive(found, "patch_size"),
-        "temporal_patch_size": _positive(found, "temporal_patch_size"),
-        "merge_size": _positive(found, "merge_size"),
+        "patch_size": positive(found, "patch_size"),
+        "temporal_patch_size": positive(found, "temporal_patch_size"),
+        "merge_size": positive(found, "merge_size"),
         "min_pixels": min_pixels,
         "max_pixels": max_pixels,
-        "mean": _triple(found, "image_mean"),
-        "std": _triple(found, "image_std", positive=True),
+        "mean": triple(found, "image_mean"),
+        "std": triple(found, "image_std", positive=True),
         "rescale_factor": float(found.get("rescale_factor", 1 / 255)),
     }
 
@@ -219,13 +219,13 @@ def _limits(found: Config, name: str) -> tuple[int, int]:
         for key, old in (("shortest_edge", "min_pixels"), ("longest_edge", "max_pixels")):
             if found.get(old) is not None:
                 both[key] = found[old]
-    low, high = _positive(both, "shortest_edge", where="size."), _positive(both, "longest_edge", where="size.")
+    low, high = positive(both, "shortest_edge", where="size."), positive(both, "longest_edge", where="size.")
     if low > high:
         raise InvalidSettings(f"size: shortest_edge {low} is more than longest_edge {high}")
     return low, high
 
 
-def _positive(found: Config, key: str, default: int | None = None, *, where: str = "") -> int:
+def positive(found: Config, key: str, default: int | None = None, *, where: str = "") -> int:
     value = found.get(key, default)
     if value is None:
         raise InvalidSettings(f"the file has no {where}{key}; take the one that came with the checkpoint")
@@ -234,7 +234,7 @@ def _positive(found: Config, key: str, default: int | None = None, *, where: str
     return value
 
 
-def _triple(found: Config, key: str, *, positive: bool = False) -> tuple[float, float, float]:
+def triple(found: Config, key: str, *, positive: bool = False) -> tuple[float, float, float]:
     value = found.get(key)
     numbers = value if isinstance(value, list | tuple) else []
     if len(numbers) != 3 or not all(isinstance(one, int | float) for one in numbers):

@@ -49,6 +49,28 @@ def test_images_have_the_oracles_bits(compiled: bool) -> None:
         )
 
 
+def test_the_pil_backend_has_its_own_bits(compiled: bool) -> None:
+    """Another filter and another way of normalising: resized or not, in every dtype, and unlike torchvision's."""
+    spec = small_image()
+    preprocess = ImagePreprocessor(spec, compiled=compiled, backend="pil")
+    for shape in ((56, 84), (100, 57), (31, 400), (400, 333)):
+        pixels = noise(2, *shape)
+        expected = reference.image(pixels, spec, "pil").pixel_values
+        assert same_bits(preprocess(pixels).pixel_values, expected), shape
+        assert not same_bits(expected, reference.image(pixels, spec).pixel_values), shape
+        half = ImagePreprocessor(spec, dtype="bfloat16", compiled=compiled, backend="pil")(pixels).pixel_values
+        assert same_bits(half, reference.to_bfloat16(expected))
+    raw = ImagePreprocessor(spec, dtype="uint8", compiled=compiled, backend="pil")
+    channels = np.repeat(np.arange(3), spec.patch_values // 3)
+    assert same_bits(raw.table()[channels, raw(pixels).pixel_values], expected)
+
+
+def test_a_clip_has_no_pil_backend(compiled: bool) -> None:
+    """transformers has none; it is refused by name."""
+    with pytest.raises(InvalidRequest, match="backend 'pil' is not one of torchvision"):
+        VideoPreprocessor(small_video(), compiled=compiled, backend="pil")
+
+
 def test_other_dtypes_are_the_same_numbers_cut_short_or_not_yet_normalised(compiled: bool) -> None:
     """bfloat16 rounds the float32; uint8 through the table is the float32."""
     spec = small_image()
