@@ -6,7 +6,7 @@ prepares its workload, opens its target and makes numbers of its records; it nev
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,6 +53,10 @@ class LoadOptions:
         return self.target
 
 
+async def no_variants(_variant: Mapping[str, Any]) -> None:
+    """``Link.use`` of a target that is one thing only."""
+
+
 class Link(NamedTuple):
     """An open target.
 
@@ -64,6 +68,7 @@ class Link(NamedTuple):
         probe: measured once, before the first step of a new run; its ``ordinals`` are used up by it.
         send: send what a record stands for and fill the record in, whatever happens; only a bug raises.
         progress: how what is under way stands, for the line of progress.
+        use: before a step that has a variant: be that.
     """
 
     check: Callable[[], Awaitable[Json]]
@@ -73,6 +78,7 @@ class Link(NamedTuple):
     send: Callable[[Any], Awaitable[None]]
     probe: Callable[[], Awaitable[Json]] | None = None
     progress: Callable[[], str] = lambda: ""
+    use: Callable[[Mapping[str, Any]], Awaitable[None]] = no_variants
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +90,7 @@ class Loaded:
             ``fingerprint``, ``url`` (or None) and ``values``, the workload's own keys.
         labels: what names every step besides its load: model, media shape, region.
         needs_counts: every step must say how many requests it has.
+        variants: what the target is to be in turn; each step runs once under each, and has it among its labels.
     """
 
     facts: Json
@@ -91,6 +98,7 @@ class Loaded:
     timeout_seconds: float
     needs_counts: bool
     open: Callable[[Clock, str], AbstractAsyncContextManager[Link]]
+    variants: Sequence[Json] = ()
 
 
 class StepTally(Protocol):
@@ -116,6 +124,7 @@ class Kind:
             the last stamp of the step's records; it stands for the end of a step that was killed.
         headline: one record's numbers for the line of progress, by name.
         options: names of the options that belong to this kind; another kind refuses them.
+        takes_cameras: its tally knows frames that were let go for newer ones; another kind refuses ``--cameras``.
         totals: what the summary says of all steps together, from the manifest and the steps; keys of its own.
         finish: called before the summary is written: work on the folder that was kept out of the run.
         write_more: called when the summary stands, with folder, manifest and summary: files of the kind's own.
@@ -130,6 +139,7 @@ class Kind:
     tally: Callable[[Mapping[str, Any], StepLog, int], StepTally]
     headline: Callable[[Any], dict[str, float | None]]
     options: frozenset[str] = frozenset()
+    takes_cameras: bool = False
     totals: Callable[[Mapping[str, Any], list[Json]], Json] = lambda _manifest, _steps: {}
     finish: Callable[[Path, Mapping[str, Any]], None] = lambda _folder, _manifest: None
     write_more: Callable[[Path, Mapping[str, Any], Json], None] = lambda _folder, _manifest, _summary: None

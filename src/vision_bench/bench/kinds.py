@@ -8,7 +8,7 @@ from typing import Any
 from vision_bench.bench.kind import Kind
 from vision_bench.errors import InvalidRequest, UnknownName
 
-KINDS = ("chat", "realtime")
+KINDS = ("chat", "preprocess", "realtime")
 
 
 def kind_named(name: str) -> Kind:
@@ -26,6 +26,10 @@ def kind_named(name: str) -> Kind:
             from vision_bench.bench.realtime.kind import KIND as REALTIME  # noqa: PLC0415
 
             return REALTIME
+        case "preprocess":
+            from vision_bench.bench.preprocess.kind import KIND as PREPROCESS  # noqa: PLC0415
+
+            return PREPROCESS
     raise UnknownName(f"no benchmark of kind {name!r}; known are {', '.join(KINDS)}")
 
 

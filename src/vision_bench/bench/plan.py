@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 from vision_bench.bench.arrivals import Process, Schedule, make_schedule, trace_schedule
@@ -41,7 +41,10 @@ class LoadPlan:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step. ``schedule`` None is a closed loop of ``concurrency`` lanes; with a schedule it is a cap, or None."""
+    """One step. ``schedule`` None is a closed loop of ``concurrency`` lanes; with a schedule it is a cap, or None.
+
+    ``variant``: what the target is to be in this step, where a workload has it be several things in turn.
+    """
 
     name: str
     round: int
@@ -52,6 +55,7 @@ class Step:
     window_ns: int | None
     max_requests: int | None
     cameras: CameraLoad | None = None
+    variant: Mapping[str, Any] | None = None
 
     @property
     def count(self) -> int | None:
@@ -62,6 +66,8 @@ class Step:
         """What manifest and step lines say of it: the schedule as its hash."""
         facts = asdict(self)
         schedule = facts.pop("schedule")
+        if self.variant is None:
+            del facts["variant"]
         return facts | {
             "load": "cameras" if self.cameras else "closed" if self.schedule is None else "open",
             "offered_rate": None if self.schedule is None else round(self.schedule.rate, 6),
@@ -102,6 +108,16 @@ class Ladder:
 
     def step(self, index: int) -> Step | None:
         return self._steps[index] if index < self.size else None
+
+    def under_each(self, variants: Sequence[Mapping[str, Any]]) -> Ladder:
+        """Each step once under each variant, next to each other: what drifts over a run drifts for all of them."""
+        return Ladder(
+            [
+                replace(step, variant=variant, name=", ".join([step.name, *(f"{k} {v}" for k, v in variant.items())]))
+                for step in self._steps
+                for variant in variants
+            ]
+        )
 
 
 def make_steps(plan: LoadPlan) -> list[Step]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -124,6 +124,8 @@ def prepare_run(
     own = own_options(file.kind, kind, options.own)
     if kind.has_long_requests:
         options = replace(options, plan=_lone_load(options.plan))
+    if options.plan.cameras and not kind.takes_cameras:
+        raise InvalidRequest(f"--cameras means nothing to a workload of kind {file.kind!r}; give --rate")
     program, plan = _program(options)
     if not options.is_resumed:
         check_new(options.out)
@@ -140,6 +142,8 @@ def prepare_run(
     loaded = kind.load(file, asked)
     if loaded.needs_counts and isinstance(program, Ladder) and not program.has_counts:
         raise InvalidRequest("unique clips are made before a step; say how many it takes with --requests")
+    if loaded.variants:
+        program, plan = _varied(program, loaded.variants)
     load = asdict(options.plan) | {"arrivals": options.plan.arrivals.label, "trace": None, "warm_up": options.warm_up}
     manifest = make_manifest(file.kind, loaded, load=load, plan=plan)
     if options.is_resumed:
@@ -203,6 +207,21 @@ def _program(options: RunOptions) -> tuple[Program, Any]:
         steps=lambda: summarise_folder(options.out)["steps"],
     )
     return search, search.facts()
+
+
+def _varied(program: Program, variants: Sequence[Json]) -> tuple[Program, Any]:
+    """Each step once under each variant.
+
+    Raises:
+        InvalidRequest: a search, whose next step follows from the one before.
+    """
+    if not isinstance(program, Ladder):
+        raise InvalidRequest(
+            f"--sweep searches for the knee of one thing, and this workload has {len(variants)} in turn "
+            f"({', '.join(variants[0])}); have it name one"
+        )
+    ladder = program.under_each(variants)
+    return ladder, ladder.facts()
 
 
 def load_trace(path: Path) -> list[float]:

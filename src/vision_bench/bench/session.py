@@ -110,6 +110,8 @@ class Session:
             await self._driver.closed_loop(facts, lanes=lanes, window_ns=None, max_requests=count)
 
     async def _step(self, index: int, step: Step, status: Status) -> None:
+        if step.variant is not None:
+            await self._link.use(step.variant)
         self._link.ready(self._driver.ordinal, step.count or 0)
         facts = self._begin({"plan": index} | step.facts())
         self._recent.clear()

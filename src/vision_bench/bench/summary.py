@@ -88,7 +88,7 @@ def _named(manifest: Json, log: StepLog) -> Json:
     """What every number of a step must be read with."""
     begin = log.begin
     shown = ("name", "load", "round", "rate", "concurrency", "arrivals", "schedule_sha256")
-    return {"step": log.step, **{key: begin[key] for key in shown}, **manifest["labels"]}
+    return {"step": log.step, **{key: begin[key] for key in shown}, **manifest["labels"], **begin.get("variant", {})}
 
 
 def _search(plan: Any, steps: list[Json]) -> Json | None:

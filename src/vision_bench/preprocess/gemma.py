@@ -118,7 +118,8 @@ class GemmaSpec:
             return values * np.float32(self.rescale_factor)
         back = np.float32(1.0 / self.rescale_factor)
         shift, scale = (np.array(one, np.float32) * back for one in (self.mean, self.std))
-        return (values - shift[:, None]) / scale[:, None]
+        normalised: NDArray[np.float32] = (values - shift[:, None]) / scale[:, None]
+        return normalised
 
     def positions(self, frames: int, size: Size) -> NDArray[np.int64]:
         """(frames, patches of the budget, 2) of frames that have the target size ``size``."""

@@ -20,6 +20,8 @@ COLUMNS = (
     ("ICL ms", "icl_ms"),
     ("TPOT ms", "tpot_ms"),
 )
+PREPROCESS_PERCENTILES = ("p50", "p90", "p99")
+"""Those that published studies of this stage give."""
 
 
 def print_run(summary: Json, out: Path) -> None:
@@ -30,6 +32,8 @@ def print_run(summary: Json, out: Path) -> None:
             _print_chat(console, summary)
         case "realtime":
             _print_realtime(console, summary)
+        case "preprocess":
+            _print_preprocess(console, summary)
     for step in summary["steps"]:
         console.print(f"{step['name']}: {step['verdict']}: {step['verdict_reason']}")
     for step in summary["steps"]:
@@ -113,11 +117,40 @@ def accuracy_words(accuracy: Json) -> str:
     )
 
 
-def _cell(column: Json) -> str:
-    """p50 / p95 / p99 and their count; a dash is withheld, with its reason in summary.json."""
+def _print_preprocess(console: Console, summary: Json) -> None:
+    table = Table(show_lines=False)
+    numbers = (("response ms", "response_ms"), ("service ms", "service_ms"), ("queue ms", "queue_ms"))
+    for name in ("step", "due", "ok", "achieved/s", "load", *(name for name, _ in numbers), "backlog /s", "verdict"):
+        table.add_column(name)
+    for step in summary["steps"]:
+        table.add_row(
+            f"{step['name']}, {step['arrivals'] or 'closed loop'}, {step['duration_seconds']:.0f} s",
+            str(step["requests"]["due"]),
+            str(step["requests"]["ok"]),
+            _number(step["achieved_rate"]),
+            _number(step["utilisation"]),
+            *(_cell(step[column], PREPROCESS_PERCENTILES) for _, column in numbers),
+            _number(step["backlog"]["slope_per_second"]),
+            step["verdict"],
+        )
+    workload = summary["workload"]
+    first = summary["steps"][0] if summary["steps"] else {}
+    console.print(
+        f"{workload['name']} ({workload['fingerprint']}): {first.get('media')} for {first.get('model')}, "
+        f"{first.get('threads')} thread(s) a worker"
+    )
+    console.print(table)
+    console.print(
+        "p50 / p90 / p99 (count). Response from the due time, over all that was due; load is service time offered to a "
+        "worker a second; - is withheld."
+    )
+
+
+def _cell(column: Json, shown: tuple[str, ...] = ("p50", "p95", "p99")) -> str:
+    """Percentiles and their count; a dash is withheld, with its reason in summary.json."""
     if not column["count"]:
         return "n/a (0 samples)"
-    numbers = " / ".join("-" if column[name] is None else f"{column[name]:.1f}" for name in ("p50", "p95", "p99"))
+    numbers = " / ".join("-" if column[name] is None else f"{column[name]:.1f}" for name in shown)
     return f"{numbers} ({column['count']})"
 
 

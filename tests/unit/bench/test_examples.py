@@ -7,12 +7,17 @@ from pathlib import Path
 import pytest
 
 from vision_bench.bench.chat.workload import ChatWorkload, prepare
+from vision_bench.bench.preprocess.workload import PreprocessWorkload
 from vision_bench.bench.realtime import specification
 from vision_bench.bench.workload import Common, read_workload
 
 FOLDER = Path(__file__).parents[3] / "workloads"
 FILES = sorted(FOLDER.glob("*.toml"))
-KINDS: dict[str, type[Common]] = {"chat": ChatWorkload, "realtime": specification.RealtimeWorkload}
+KINDS: dict[str, type[Common]] = {
+    "chat": ChatWorkload,
+    "preprocess": PreprocessWorkload,
+    "realtime": specification.RealtimeWorkload,
+}
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from vision_bench.bench.arrivals import parse_process
-from vision_bench.bench.plan import LoadPlan, Step, make_steps
+from vision_bench.bench.plan import Ladder, LoadPlan, Step, make_steps
 from vision_bench.errors import InvalidRequest
 
 
@@ -118,3 +118,17 @@ def test_cameras_with_what_contradicts_them_are_refused(options: dict[str, Any],
     """By the option that is missing or too many."""
     with pytest.raises(InvalidRequest, match=named):
         steps(**options)
+
+
+def test_each_step_runs_under_each_variant_next_to_the_others() -> None:
+    """Same schedule, another name; a step without a variant says nothing of any."""
+    made = Ladder(steps(rates=[1, 2]))
+    each = made.under_each([{"arm": "a", "n": 1}, {"arm": "b", "n": 1}]).facts()
+    assert [step["name"] for step in each] == [
+        "rate 1, arm a, n 1",
+        "rate 1, arm b, n 1",
+        "rate 2, arm a, n 1",
+        "rate 2, arm b, n 1",
+    ]
+    assert each[0]["schedule_sha256"] == each[1]["schedule_sha256"] == made.facts()[0]["schedule_sha256"]
+    assert each[1]["variant"] == {"arm": "b", "n": 1} and "variant" not in made.facts()[0]

@@ -10,11 +10,11 @@ from vision_bench.bench.accuracy import AccuracyTally
 from vision_bench.bench.chat import formulas
 from vision_bench.bench.chat.numbers import CLIENT, NUMBER_OF, SCHEDULED, SERVICE, StepContext
 from vision_bench.bench.chat.record import ChatRecord
-from vision_bench.bench.chat.samples import Samples
 from vision_bench.bench.chat.slo import is_good
 from vision_bench.bench.chat.stages import STAGES
 from vision_bench.bench.freshness import Frame, Freshness
 from vision_bench.bench.record import DROPPED, OK, RUNNING
+from vision_bench.bench.samples import Samples
 from vision_bench.bench.verdict import Span
 
 SPLIT_NUMBERS = ("ttft_ms", "e2e_ms")

@@ -179,4 +179,12 @@ def _headline(record: ChatRecord) -> dict[str, float | None]:
     return {"TTFT": formulas.ttft_ms(record), "e2e": formulas.e2e_ms(record)}
 
 
-KIND = Kind(ChatRecord, _load, _tally, _headline, options=frozenset({"batch", "preprocess_pairs"}), totals=_totals)
+KIND = Kind(
+    ChatRecord,
+    _load,
+    _tally,
+    _headline,
+    options=frozenset({"batch", "preprocess_pairs"}),
+    takes_cameras=True,
+    totals=_totals,
+)

@@ -1,0 +1,217 @@
+"""What any kind says of a step's requests: how many, how they ended, rates, the number in flight, the verdict.
+
+A kind adds its own numbers beside these, under names of its own, in the same :class:`Samples`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from vision_bench.bench.record import OK, RUNNING, UNSENT, Record
+from vision_bench.bench.samples import Samples
+from vision_bench.bench.verdict import Evidence, Flow, Span, flow_of, judge
+from vision_bench.stats import percentile
+
+Json = dict[str, Any]
+
+LOST = "lost"
+"""Outcome of an arrival whose record a killed run took with it."""
+LAG, RESPONSE = "lag_ms", "response_ms"
+"""The two numbers that a verdict needs."""
+SHOWN_FAILURES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What a step was meant to be, and what the driver knows of it."""
+
+    start_ns: int
+    window_ns: int
+    is_complete: bool
+    offered_rate: float | None
+    due: int | None
+    mean_in_flight: float = 0.0
+    loop_lag_p99_ms: float = 0.0
+    cpu_share: float = 0.0
+
+    @classmethod
+    def of(cls, begin: Json, end: Json | None, last_ns: int) -> Self:
+        """From a step's lines; ``last_ns`` stands for the end of a step that was killed."""
+        if end is None:  # what the driver knew is gone, the records are not
+            start_ns = begin["begin_ns"]
+            end = {"start_ns": start_ns, "window_ns": max(last_ns - start_ns, 1)}
+        return cls(
+            start_ns=end["start_ns"],
+            window_ns=end["window_ns"],
+            is_complete=bool(end.get("is_complete")),
+            offered_rate=begin["offered_rate"],
+            due=end.get("due"),
+            mean_in_flight=end.get("mean_in_flight", 0.0),
+            loop_lag_p99_ms=end.get("loop_lag_p99_ms") or 0.0,
+            cpu_share=end.get("cpu_share", 0.0),
+        )
+
+    @property
+    def seconds(self) -> float:
+        """How long arrivals were due."""
+        return self.window_ns / 1e9
+
+
+class Requests:
+    """Add a step's records one by one, then read it."""
+
+    def __init__(self, window: Window) -> None:
+        self.window = window
+        self.samples = Samples()
+        self._outcomes: Counter[str] = Counter()
+        self._details: Counter[tuple[str, str]] = Counter()
+        self._spans: list[Span] = []
+        self._count = 0
+        self._last_index = -1
+
+    def add(self, record: Record, end_ns: int | None) -> None:
+        """Take one record in; ``end_ns`` is when a good one was over."""
+        self._count += 1
+        self._last_index = max(self._last_index, record.index)
+        outcome = record.outcome or RUNNING
+        self._outcomes[outcome] += 1
+        if outcome != OK:
+            self._details[outcome, record.detail or ""] += 1
+        over_ns = end_ns if outcome == OK and end_ns is not None else record.stop_ns
+        ended = None if outcome == RUNNING or over_ns is None else over_ns - self.window.start_ns
+        self._spans.append(Span(record.due_ns - self.window.start_ns, ended, outcome == OK))
+        if record.dsp_ns is not None:
+            self.samples.put(LAG, (record.dsp_ns - record.due_ns) / 1e6)
+        self._put_response(record, outcome, over_ns)
+
+    def _put_response(self, record: Record, outcome: str, over_ns: int | None) -> None:
+        """From the due time, over everything that was due: what failed is infinite, what still ran at least its age."""
+        age_ms = 0.0 if over_ns is None else (over_ns - record.due_ns) / 1e6
+        if outcome == OK:
+            self.samples.put(RESPONSE, age_ms)
+        elif outcome == RUNNING:
+            self.samples.put_at_least(RESPONSE, age_ms)
+        else:
+            self.samples.put(RESPONSE, math.inf)
+
+    def close(self, doubts: Sequence[str] = ()) -> Closed:
+        """No record is missing now; those that are gone are counted as lost.
+
+        Args:
+            doubts: what else speaks against calling the step stable, in words.
+        """
+        due = max(self.window.due or 0, self._last_index + 1)
+        if lost := due - self._count:
+            self._outcomes[LOST] = lost
+            self.samples.put_all(RESPONSE, [math.inf] * lost)
+        flow = flow_of(self._spans, self.window.window_ns) if self._spans and self.window.window_ns > 0 else None
+        return Closed(self.window, self.samples, due, self._outcomes, self._details, self._spans, flow, doubts)
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A step whose records are all in."""
+
+    window: Window
+    samples: Samples
+    due: int
+    outcomes: Counter[str]
+    details: Counter[tuple[str, str]]
+    spans: Sequence[Span]
+    flow: Flow | None
+    doubts: Sequence[str]
+
+    @property
+    def sent(self) -> int:
+        """What was due and left."""
+        return self.due - self.outcomes[UNSENT]
+
+    @property
+    def achieved_rate(self) -> float | None:
+        """Over the steady part; of a step too short to have one, all good answers over the time to the last."""
+        if self.flow is not None and self.flow.achieved_rate is not None:
+            return rounded(self.flow.achieved_rate)
+        ends = [span.end_ns for span in self.spans if span.is_ok and span.end_ns is not None]
+        return rate(len(ends), max(ends) / 1e9) if ends else None
+
+    def summary(self) -> Json:
+        """The part of the step's summary that every kind has."""
+        window = self.window
+        verdict = judge(self._evidence(), self.flow)
+        ok = self.outcomes[OK]
+        return {
+            "offered_rate": window.offered_rate,
+            "dispatched_rate": rate(self.sent, window.seconds),
+            "achieved_rate": self.achieved_rate,
+            "verdict": verdict.name,
+            "verdict_reason": verdict.reason,
+            "is_complete": window.is_complete,
+            "duration_seconds": rounded(window.seconds),
+            "requests": {
+                "due": self.due,
+                "sent": self.sent,
+                "ok": ok,
+                "failed": self.due - ok,
+                "outcomes": dict(sorted(self.outcomes.items())),
+            },
+            "failures": [
+                {"outcome": outcome, "detail": detail, "count": count}
+                for (outcome, detail), count in self.details.most_common(SHOWN_FAILURES)
+            ],
+            RESPONSE: self.samples.column(RESPONSE),
+            LAG: self.samples.column(LAG),
+            "in_flight": self._in_flight(),
+            "client": {
+                "cpu_share": rounded(window.cpu_share),
+                "cpu_ms_per_request": rounded(window.cpu_share * window.seconds * 1e3 / self.sent)
+                if self.sent
+                else None,
+                "loop_lag_p99_ms": rounded(window.loop_lag_p99_ms),
+            },
+        }
+
+    def _in_flight(self) -> Json:
+        """The driver's own count against the records': Little's law, each request's time cut at the window's end."""
+        window_ns = self.window.window_ns
+        spent_ns = sum(max(0, min(span.end_ns or window_ns, window_ns) - max(span.start_ns, 0)) for span in self.spans)
+        by_records = spent_ns / window_ns if window_ns else 0.0
+        by_driver = self.window.mean_in_flight
+        error = abs(by_driver - by_records) / by_driver if by_driver else None
+        return {
+            "mean": rounded(by_driver),
+            "mean_by_records": rounded(by_records),
+            "little_error": rounded(error),
+            "growth": None if self.flow is None else rounded(self.flow.growth),
+            "growth_interval": None if self.flow is None else [rounded(end) for end in self.flow.growth_interval],
+        }
+
+    def _evidence(self) -> Evidence:
+        window = self.window
+        lags, responses = self.samples.of(LAG), self.samples.of(RESPONSE)
+        return Evidence(
+            due=self.due,
+            ok=self.outcomes[OK],
+            is_complete=window.is_complete,
+            window_seconds=window.seconds,
+            offered_rate=window.offered_rate,
+            lag_p99_ms=percentile(lags, 0.99) if lags else 0.0,
+            loop_lag_p99_ms=window.loop_lag_p99_ms,
+            cpu_share=window.cpu_share,
+            response_p50_ms=percentile(responses, 0.5) if responses else math.inf,
+            failures=", ".join(f"{name} {count}" for name, count in self.outcomes.most_common() if name != OK),
+            doubts=self.doubts,
+        )
+
+
+def rate(count: int, seconds: float) -> float | None:
+    """So many a second; None over no time."""
+    return rounded(count / seconds) if seconds > 0 else None
+
+
+def rounded(value: float | None) -> float | None:
+    """As summaries have numbers; None for what is none or infinite."""
+    return None if value is None or not math.isfinite(value) else round(value, 6)
