@@ -3,7 +3,8 @@
     python experiments/04_preprocess/preprocess_study.py [--full] [--out runs/04_preprocess] [--keep]
 
 Three parts, each of them `vision-bench run` of a workload file; README.md says what each asks. Under four minutes on
-two cores with nothing else to do, --full about forty. --keep writes result.json here and the plot to docs/images.
+two cores with nothing else to do, --full about forty. --keep writes result.json and the results of README.md here, and
+the plot to docs/images.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ONE_WORKER = ROOT / "workloads" / "preprocess_15x480p.toml"
 TWO_WORKERS = HERE / "two_workers.toml"
+README = HERE / "README.md"
+BEGIN, END = "<!-- results: written by --keep -->\n", "<!-- end of results -->\n"
 PLOT = ROOT / "docs" / "images" / "preprocess_load.svg"
 
 SEED_RATE = 5.0
@@ -44,6 +47,8 @@ FULL: dict[str, Any] = {
     "kinds": ("poisson", "constant"),
 }
 RATES_FOR_TWO = "10,20,40"
+COLOURS = {"stock": "#c2410c", "ours": "#0f766e"}
+MARKS = {"STABLE": "o", "SATURATED": "x"}
 
 Json = dict[str, Any]
 
@@ -53,11 +58,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="The preprocessor under load, stock and ours.")
     parser.add_argument("--full", action="store_true", help="All rates, both kinds of arrivals, longer.")
     parser.add_argument("--out", type=Path, default=ROOT / "runs" / "04_preprocess", help="Run folders; new or empty.")
-    parser.add_argument("--keep", action="store_true", help="Write result.json and the plot into the repository.")
-    parser.add_argument("--plot", action="store_true", help="Only draw what result.json holds.")
+    parser.add_argument("--keep", action="store_true", help="Write result, README and plot into the repository.")
+    parser.add_argument("--again", action="store_true", help="Only write and draw again what result.json holds.")
     flags = parser.parse_args()
-    if flags.plot:
-        draw(json.loads((HERE / "result.json").read_bytes()))
+    if flags.again:
+        publish(json.loads((HERE / "result.json").read_bytes()))
         return 0
     result = study(flags.out, FULL if flags.full else QUICK)
     result["command"] = "python experiments/04_preprocess/preprocess_study.py" + (" --full" if flags.full else "")
@@ -67,8 +72,17 @@ def main() -> int:
         print(("yes  " if finding["holds"] else "NO   ") + finding["what"])
     if flags.keep:
         (HERE / "result.json").write_text(text, encoding="utf-8")
-        draw(result)
+        publish(result)
     return 0
+
+
+def publish(result: Json) -> None:
+    """Put the results into README.md, between its two marks, and draw."""
+    text = README.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    README.write_text(before + BEGIN + "\n" + results(result) + "\n" + END + after, encoding="utf-8")
+    draw(result)
 
 
 def study(out: Path, size: Json) -> Json:
@@ -156,6 +170,57 @@ def findings(rows: Json, rate: float) -> list[Json]:
     ]
 
 
+def results(result: Json) -> str:
+    """The results as Markdown."""
+    here, versions = result["machine"], result["server"]["arms"]["stock"]
+    alone = {one["arm"]: one["service_ms"] for one in result["alone"]}
+    lines = [
+        f"![p90 against the length of the run, and against the offered load]({os.path.relpath(PLOT, HERE)})",
+        "",
+        f"{here['processors']} processors ({', '.join(here['processor'])}), {here['system']}, load average "
+        f"{here['load_before']} before and {here['load_after']} after; transformers {versions['transformers']}, torch "
+        f"{versions['torch']}; every byte of both arms equal. `{result['command']}`",
+        "",
+        f"Alone, one clip after the other, service took {alone['stock']['mean']:,.0f} ms (stock) and "
+        f"{alone['ours']['mean']:,.0f} ms (ours), means of {alone['ours']['count']}. One load, three lengths T, "
+        f"{result['overload_rate']:g}/s, constant, one worker; u is the load, p50 and p90 are from the due time:",
+        "",
+        "| arm | T | arrivals | p50 | p90 | 0.9 T (u - 1) + service | u | backlog, 1/s | achieved, 1/s | verdict |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for one in sorted(result["lengths"], key=lambda step: (step["arm"] == "ours", step["duration_seconds"])):
+        predicted = _shown(predicted_p90_ms(one)) if one["utilisation"] > 1 else "-"
+        lines.append(
+            f"| {one['arm']} | {one['duration_seconds']:.0f} s | {one['due']} | {_shown(one['response_ms']['p50'])} | "
+            f"{_shown(one['response_ms']['p90'])} | {predicted} | {one['utilisation']:.2f} | "
+            f"{one['backlog']['slope_per_second']:.2f} | {one['achieved_rate'] or 0:.2f} | {one['verdict']} |"
+        )
+    lines += [
+        "",
+        f"Load after load, {result['ladder'][0]['due']} arrivals each; an overloaded step is as long as its work:",
+        "",
+        "| arm | workers | arrivals | offered, 1/s | achieved, 1/s | p50 | p90 | service p50 | u | verdict |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for one in sorted(result["ladder"], key=_order):
+        response = one["response_ms"]
+        lines.append(
+            f"| {one['arm']} | {one['workers']} | {one['arrivals']} | {one['offered_rate']:.1f} | "
+            f"{one['achieved_rate'] or 0:.2f} | {_shown(response['p50'])} | {_shown(response['p90'])} | "
+            f"{_shown(one['service_ms']['p50'])} | {one['utilisation'] or 0:.2f} | {one['verdict']} |"
+        )
+    seen = [f"- {'Seen' if one['holds'] else '**Not seen**'}: {one['what']}." for one in result["findings"]]
+    return "\n".join([*lines, "", *seen, ""])
+
+
+def _order(step: Json) -> tuple[bool, int, str, float]:
+    return step["arm"] == "ours", step["workers"], step["arrivals"], step["offered_rate"]
+
+
+def _shown(milliseconds: float | None) -> str:
+    return "n/a" if milliseconds is None else f"{milliseconds:,.0f} ms"
+
+
 def predicted_p90_ms(step: Json) -> float:
     """Of one worker that never rests: the k-th clip of a constant schedule waits k times what is offered too much."""
     over = step["utilisation"] - 1
@@ -171,35 +236,38 @@ def draw(result: Json) -> None:
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.8), layout="constrained")
-    for arm, colour in (("stock", "#c2410c"), ("ours", "#0f766e")):
+    for arm, colour in COLOURS.items():
         steps = [one for one in result["lengths"] if one["arm"] == arm]
-        x, y = _points(steps, "duration_seconds")
-        left.plot(x, y, "o-", color=colour, label=f"{arm}, {result['overload_rate']:g}/s")
+        left.plot(
+            *_points(steps, "duration_seconds"), "o-", color=colour, label=f"{arm}, {result['overload_rate']:g}/s"
+        )
         if arm == "stock":
-            left.plot(x, [predicted_p90_ms(one) / 1e3 for one in steps], ":", color=colour, label="0.9 T (load - 1)")
+            lengths = [one["duration_seconds"] for one in steps]
+            predicted = [predicted_p90_ms(one) / 1e3 for one in steps]
+            left.plot(lengths, predicted, ":", color=colour, label="stock, 0.9 T (u - 1) + service")
         for workers, dash in ((1, "-"), (2, "--")):
-            ladder = [
-                one
-                for one in result["ladder"]
-                if (one["arm"], one["workers"], one["arrivals"]) == (arm, workers, "poisson")
-            ]
-            x, y = _points(ladder, "offered_rate")
-            right.plot(x, y, dash, color=colour, label=f"{arm}, {workers} worker{'s' * (workers > 1)}")
-            for verdict, mark in (("STABLE", "o"), ("SATURATED", "x"), ("", "d")):
-                x, y = _points(
-                    [one for one in ladder if (one["verdict"] if verdict else "") == verdict], "offered_rate"
-                )
-                right.plot(x, y, mark, color=colour, markersize=6)
-    left.set(
-        xlabel="length of the run, s", ylabel="p90 from the due time, s", yscale="log", title="One load, three lengths"
-    )
-    each = result["ladder"][0]["due"]
+            ladder = [one for one in result["ladder"] if _of(one, arm, workers)]
+            label = f"{arm}, {workers} worker{'s' * (workers > 1)}"
+            right.plot(*_points(ladder, "offered_rate"), dash, color=colour, label=label)
+            for verdict in {one["verdict"] for one in ladder}:
+                marked = [one for one in ladder if one["verdict"] == verdict]
+                right.plot(*_points(marked, "offered_rate"), MARKS.get(verdict, "d"), color=colour, markersize=6)
+    left.set(xlabel="length of the run T, s", ylabel="p90 from the due time, s", yscale="log")
+    left.set_title("One load, three lengths")
     right.set(xlabel="offered, requests/s", ylabel="p90 from the due time, s", xscale="log", yscale="log")
-    right.set_title(f"{each} Poisson arrivals a point; x: saturated")
+    right.set_title(f"{result['ladder'][0]['due']} Poisson arrivals a point; o stable, x saturated")
+    rates = sorted({one["offered_rate"] for one in result["ladder"]})
+    right.set_xticks(rates, [f"{rate:g}" for rate in rates])
     for axes in (left, right):
+        axes.minorticks_off()
+        axes.yaxis.set_major_formatter(lambda seconds, _place: f"{seconds:g}")
         axes.grid(visible=True, which="major", color="#d4d4d4", linewidth=0.6)
         axes.legend(fontsize=8)
     figure.savefig(PLOT, metadata={"Date": None})
+
+
+def _of(step: Json, arm: str, workers: int) -> bool:
+    return (step["arm"], step["workers"], step["arrivals"]) == (arm, workers, "poisson")
 
 
 def _points(steps: Sequence[Json], name: str) -> tuple[list[float], list[float]]:
