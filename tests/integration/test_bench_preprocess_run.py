@@ -68,15 +68,15 @@ def test_both_arms_under_one_load(
     """
     stand_in(tmp_path, monkeypatch)
     out = tmp_path / "run"
-    load = ("--rate", "20", "--duration", "1.5", "--arrivals", "constant", "--out", out)
+    load = ("--rate", "20", "--duration", "2", "--arrivals", "constant", "--out", out)
     code, summary = execute(capsys, workload(tmp_path, arm="both", workers=[1, 2]), *load)
     assert code == 0 and summary["target"] == "local:"
     named = [(step["workers"], step["arm"]) for step in summary["steps"]]
     assert named == [(1, "stock"), (1, "ours"), (2, "stock"), (2, "ours")]
     slow, fast, slow_of_two, _ = summary["steps"]
-    assert [step["requests"]["ok"] for step in summary["steps"]] == [30] * 4
+    assert [step["requests"]["ok"] for step in summary["steps"]] == [40] * 4
     assert slow["name"] == "rate 20, arm stock, workers 1"
-    # The middle one of 30 comes 0.75 s into the step and is done after 15 clips of at least 0.1 s.
+    # The middle one of 40 comes 1 s into the step and is done after 20 clips of at least 0.1 s.
     assert slow["response_ms"]["p50"] > 700 and slow["queue_ms"]["p50"] > 600
     assert max(fast["response_ms"]["p50"], slow_of_two["response_ms"]["p50"]) < slow["response_ms"]["p50"]
     assert slow["utilisation"] >= 2 and slow_of_two["utilisation"] >= 1
@@ -87,6 +87,8 @@ def test_both_arms_under_one_load(
     assert manifest["server"]["equivalence"]["against"] == "stock"
     assert manifest["server"]["arms"] == {"stock": {"arm": "stock"}, "ours": {"arm": "ours"}}
     assert [log.begin["variant"]["arm"] for log in read_steps(out)] == ["stock", "ours", "stock", "ours"]
+    page = (out / "report.html").read_text()
+    assert "Response, p90" in page and "stock, 2 workers" in page and "backlog, 1/s" in page
     workers = {(record.step, record.worker) for record in read_records(out, PreprocessRecord)}
     assert workers == {(1, 0), (2, 0), (3, 0), (3, 1), (4, 0), (4, 1)}
 

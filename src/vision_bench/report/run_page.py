@@ -12,6 +12,7 @@ from vision_bench.bench.rundir import read_manifest, read_records, read_steps
 from vision_bench.report.run_chat import chat_sections
 from vision_bench.report.run_chat_data import view_records
 from vision_bench.report.run_pictures import Pictures
+from vision_bench.report.run_preprocess import preprocess_sections
 from vision_bench.report.run_table import calibration_line
 from vision_bench.report.run_words import VERDICT_MARKS, labels, step_load, step_name
 from vision_bench.report.section import Cell, Section, Table, Tile
@@ -68,6 +69,8 @@ def _own_part(folder: Path, summary: Json, picture: Callable[[str], str | None])
         case "chat" if summary["steps"]:
             view = view_records(read_records(folder, ChatRecord), step_windows(folder, summary))
             return KindPart(chat_sections(summary, view, picture))
+        case "preprocess":
+            return KindPart(preprocess_sections(summary["steps"]))
         case "realtime":
             # Its sockets and codecs take 60 MB, which a page of chats does without.
             from vision_bench.report.realtime import realtime_facts, realtime_sections, realtime_tiles  # noqa: PLC0415
