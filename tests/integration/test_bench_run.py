@@ -375,7 +375,6 @@ def test_a_text_workload_needs_no_heavy_module(engine: str, tmp_path: Path) -> N
     program = r"""
 import json, re, sys
 from pathlib import Path
-from vision_bench.bench.sweep import Sweep, knee, read_points
 from vision_bench.cli.main import main
 try:
     main(sys.argv[1:])
