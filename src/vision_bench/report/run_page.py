@@ -95,13 +95,13 @@ def facts_of(summary: Json) -> list[str]:
 
 def _tiles(summary: Json) -> list[Tile]:
     steps = summary["steps"]
-    due, ok = (sum(step["requests"][name] for step in steps) for name in ("due", "ok"))
+    due, ok, failed = (sum(step["requests"][name] for step in steps) for name in ("due", "ok", "failed"))
     stable = [step for step in steps if step["verdict"] == "STABLE" and step["offered_rate"] is not None]
     tiles = [
         Tile(len(steps), "steps" if summary["is_complete"] else "steps; the run was cut off"),
         Tile(due, "requests due"),
-        Tile(ok, "good answers", "good" if ok == due else ""),
-        Tile(due - ok, "failed", "bad" if ok < due else ""),
+        Tile(ok, "good answers", "good" if not failed else ""),
+        Tile(failed, "failed", "bad" if failed else ""),
     ]
     if stable:
         best = max(stable, key=lambda step: step["offered_rate"])
