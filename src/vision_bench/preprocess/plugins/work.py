@@ -55,7 +55,7 @@ class Work:
         self._compiled = compiled
         self._pool = BufferPool(POOL_BYTES)
         self._made: OrderedDict[Settings, Preprocessor] = OrderedDict()
-        self._trusted: dict[Settings, bool] = {}
+        self._trusted: OrderedDict[Settings, bool] = OrderedDict()
         self._making = threading.Lock()
         self._thread = threading.local()
         self.counts: Counter[str] = Counter()
@@ -89,7 +89,7 @@ class Work:
         try:
             preprocess = self._preprocessor((spec, dtype), stock)
             if preprocess is None:
-                self.leave("bytes differ")
+                self.leave("not trusted")
                 return None
             grids = [grid_of(spec, one) for one in inputs]
             values = self._pool.take((sum(grid.patches for grid in grids), spec.patch_values), STORED[dtype])
@@ -121,14 +121,20 @@ class Work:
         """The one for these settings, or none if their kind is not trusted. Whoever comes first waits for compiling."""
         kind = (replace(settings[0], min_pixels=1, max_pixels=1), settings[1])
         with self._making:
+            if kind not in self._trusted:
+                self._trusted[kind] = self._gives_the_bytes_of(stock, settings)
+                self._forget(self._trusted)
+            if not self._trusted[kind]:
+                return None
             if settings not in self._made:
                 self._made[settings] = self._make(*settings)
-                if len(self._made) > KEPT_SETTINGS:
-                    self._made.popitem(last=False)
+                self._forget(self._made)
             self._made.move_to_end(settings)
-            if kind not in self._trusted:
-                self._trusted[kind] = self._gives_the_bytes_of(stock, self._made[settings])
-            return self._made[settings] if self._trusted[kind] else None
+            return self._made[settings]
+
+    def _forget(self, kept: OrderedDict[Settings, Any]) -> None:
+        while len(kept) > KEPT_SETTINGS:
+            kept.popitem(last=False)
 
     def _make(self, spec: VideoSpec | ImageSpec, dtype: Kind) -> Preprocessor:
         options: dict[str, Any] = {"threads": self._threads, "compiled": self._compiled, "pool": self._pool}
@@ -136,11 +142,16 @@ class Work:
             return VideoPreprocessor(spec, dtype=dtype, **options)
         return ImagePreprocessor(spec, dtype=dtype, **options)
 
-    def _gives_the_bytes_of(self, stock: Stock, preprocess: Preprocessor) -> bool:
-        frames = sample_for(preprocess.spec)
-        equal, text = same_bytes(preprocess(frames), stock(frames), preprocess)
+    def _gives_the_bytes_of(self, stock: Stock, settings: Settings) -> bool:
+        spec, frames = settings[0], sample_for(settings[0])
+        theirs = stock(frames)
+        try:
+            preprocess = self._make(*settings)
+            equal, text = same_bytes(preprocess(frames), theirs, preprocess)
+        except Exception as problem:  # a compiler that fails must not fail somebody's server
+            equal, text = False, f"{type(problem).__name__}: {problem}"
         level, words = (logging.INFO, "is preprocessed by") if equal else (logging.WARNING, "is not left to")
-        self._log.log(level, "input of %s %s vision-bench; on a sample, %s", preprocess.spec.processor, words, text)
+        self._log.log(level, "input of %s %s vision-bench; on a sample, %s", spec.processor, words, text)
         return equal
 
 

@@ -81,10 +81,26 @@ def test_a_processor_that_gives_other_bytes_keeps_its_work(caplog: pytest.LogCap
     with caplog.at_level(logging.INFO, LOG.name):
         for _ in range(3):
             assert work.patches(spec, [noise(1, 2, 70, 90)], Oracle(spec, 1e-6)) is None
-    assert work.counts == {"left: bytes differ": 3}
+    assert work.counts == {"left: not trusted": 3}
     (line,) = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert "not left to vision-bench" in line.getMessage()
     assert "row 0, column 0" in line.getMessage()
+
+
+def test_a_compiler_that_fails_fails_no_request(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Stock does the work, and the log has the compiler's words."""
+    work = make_work()
+
+    def fails(*settings: object) -> None:
+        raise RuntimeError("no such instruction")
+
+    monkeypatch.setattr(work, "_make", fails)
+    spec = small_video()
+    assert work.patches(spec, [noise(1, 2, 70, 90)], Oracle(spec)) is None
+    assert work.counts == {"left: not trusted": 1}
+    assert "RuntimeError: no such instruction" in caplog.text
 
 
 def test_a_processor_of_other_sizes_keeps_its_work() -> None:
@@ -92,7 +108,7 @@ def test_a_processor_of_other_sizes_keeps_its_work() -> None:
     work = make_work()
     spec = small_video()
     assert work.patches(spec, [noise(1, 2, 70, 90)], Oracle(small_video(patch_size=14))) is None
-    assert work.counts == {"left: bytes differ": 1}
+    assert work.counts == {"left: not trusted": 1}
 
 
 def test_input_that_we_refuse_is_left_for_stock_to_refuse() -> None:
