@@ -113,7 +113,7 @@ def test_vllm_answers_the_same_with_and_without(
             assert f"off, as {SWITCH} says" in log
             assert not ours
         else:
-            assert "preprocessing: on for Qwen's processors" in log
+            assert "preprocessing with vision-bench: on for Qwen's processors" in log
             assert {name for line in ours for name in CLASSES if name in line} == set(CLASSES)
             assert all("APIServer" in line and "every bfloat16" in line for line in ours), ours
     assert answers["on"] == answers["off"]

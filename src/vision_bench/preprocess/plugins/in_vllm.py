@@ -69,9 +69,9 @@ def register() -> None:
     log = logging.getLogger("vllm.vision_bench")
     with heard(log):
         try:
-            log.info("vision-bench preprocessing: %s", switch_on(Options.read(os.environ), log))
+            log.info("preprocessing with vision-bench: %s", switch_on(Options.read(os.environ), log))
         except (VisionBenchError, ImportError, AttributeError) as problem:
-            log.warning("vision-bench preprocessing: off, the stock processors stay: %s", problem)
+            log.warning("preprocessing with vision-bench: off, the stock processors stay: %s", problem)
 
 
 def write_the_models_dtype(work: Work) -> None:

@@ -74,7 +74,7 @@ def test_installed_it_is_on(switch: Switch, capsys: pytest.CaptureFixture[str], 
     assert switch.asked == [{"threads": 3, "cache_bytes": 0, "log": LOG}]
     assert switch.forks == [in_transformers.uninstall]
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("INFO vision-bench preprocessing: on for Qwen's processors, 3 thread(s) a call")
+    assert line.startswith("INFO preprocessing with vision-bench: on for Qwen's processors, 3 thread(s) a call")
     assert f"{SWITCH}=off" in line
     assert not LOG.handlers
 
