@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.unit.bench.realtime.test_step import session
+from tests.unit.bench.realtime.made_steps import session
 
 from vision_bench.bench.realtime.kind import KIND
 from vision_bench.bench.realtime.record import observation

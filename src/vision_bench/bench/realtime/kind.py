@@ -50,6 +50,8 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 def _load(file: WorkloadFile, options: LoadOptions) -> Loaded:
     address = read_address(options.need_target("ws://127.0.0.1:8100/v1/realtime/video"))
+    if options.api_key and not (options.api_key.isascii() and options.api_key.isprintable()):
+        raise InvalidRequest("the API key holds a character that no header can carry; copy it again")
     flags = {name: options.own[name] for name in FLAGS if name in options.own}
     prepared = prepare(
         file, RealtimeFlags(**flags, seed=options.given_seed, slo_ms=None if options.slo is None else _slo(options.slo))

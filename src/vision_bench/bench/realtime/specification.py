@@ -77,6 +77,8 @@ class RealtimeWorkload(Common, frozen=True, kw_only=True):
     """A realtime workload, as its file says it (docs/workloads.md).
 
     Attributes:
+        timeout_seconds: how long after the last arrival of an open loop sessions are waited for; each has deadlines of
+            its own.
         target_fps: the rate at which somebody watches; None: that of the file.
         buffer_chunks: chunks that must be there before playback starts.
         warmup_chunks: chunks that the steady numbers leave out.
@@ -88,6 +90,7 @@ class RealtimeWorkload(Common, frozen=True, kw_only=True):
         server_was_fresh: the first session of the run is the server's first.
     """
 
+    timeout_seconds: float = 3600.0
     model: str = DEFAULT_MODEL
     prompt: str | None = None
     negative_prompt: str | None = None

@@ -6,57 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.bench.realtime.made import arrivals
+from tests.unit.bench.realtime.made_steps import BASIS, session, step_summary
 
 from vision_bench.bench.realtime.metrics import compute_metrics
 from vision_bench.bench.realtime.published import published_report
 from vision_bench.bench.realtime.record import SessionRecord, observation
 from vision_bench.bench.realtime.records import NS_PER_MS
-from vision_bench.bench.realtime.step import StepFacts, StepTally
-from vision_bench.bench.realtime.summary import Basis
 from vision_bench.wire.realtime.truth import ChunkTruth
-
-BASIS = Basis(fps=16.0, width=64, height=48)
-FACTS = StepFacts(
-    step=2,
-    window_ns=10_000 * NS_PER_MS,
-    is_complete=True,
-    offered_rate=None,
-    due=None,
-    mean_in_flight=1.0,
-    peak_in_flight=1,
-    loop_lag_p99_ms=1.0,
-    cpu_share=0.1,
-)
-
-
-def session(
-    index: int = 0, *, gap_ms: float = 700, chunks: int = 9, start_ms: float = 0, **changes: Any
-) -> SessionRecord:
-    """A session whose chunks come ``gap_ms`` apart, the first after 1000 ms."""
-    at_ms = [start_ms + 1000 + gap_ms * place for place in range(chunks)]
-    end_ns = round((at_ms[-1] + 10) * NS_PER_MS) if at_ms else None
-    values: dict[str, Any] = {
-        "step": 2,
-        "index": index,
-        "ordinal": index,
-        "due_ns": round(start_ms * NS_PER_MS),
-        "start_sent_ns": round(start_ms * NS_PER_MS),
-        "request_id": f"r{index}",
-        "num_chunks": chunks,
-        "chunks": arrivals(*at_ms, trailer_ms=at_ms[-1] + 5 if at_ms else None),
-        "done_ns": end_ns,
-        "ended_ns": end_ns,
-        "outcome": "ok",
-    }
-    return SessionRecord(**{**values, **changes})
-
-
-def summary(*records: SessionRecord, basis: Basis = BASIS, **facts: Any) -> dict[str, Any]:
-    tally = StepTally(replace(FACTS, **facts), basis)
-    for record in records:
-        tally.add(record)
-    return tally.summary()
 
 
 @pytest.mark.parametrize(
@@ -76,13 +32,13 @@ def summary(*records: SessionRecord, basis: Basis = BASIS, **facts: Any) -> dict
 )
 def test_one_word_for_a_step(records: list[SessionRecord], facts: Any, verdict: str, reason: str) -> None:
     """Cut off, the client's own limit, failures, nothing steady; then whether the mean interval keeps up."""
-    found = summary(*records, **facts)
+    found = step_summary(*records, **facts)
     assert (found["verdict"], reason in found["verdict_reason"]) == (verdict, True)
 
 
 def test_warm_up_is_of_another_step_and_only_counted() -> None:
     """A record of the step before is a warm-up."""
-    found = summary(session(step=1, gap_ms=5000), session(start_ms=90_000))
+    found = step_summary(session(step=1, gap_ms=5000), session(start_ms=90_000))
     assert (found["sessions"]["warmup"], found["requests"]["due"], found["startup"]["ttfc_ms"]["count"]) == (1, 1, 1)
     assert found["verdict"] == "STABLE"
 
@@ -90,7 +46,7 @@ def test_warm_up_is_of_another_step_and_only_counted() -> None:
 def test_failures_and_oddities_are_counted_by_name() -> None:
     """Beside the sessions that were whole."""
     odd = {"null_index": 2, "no_close_frame": 1}
-    found = summary(
+    found = step_summary(
         session(oddities=odd), session(1, oddities=odd), session(2, outcome="late_error", detail="400", chunks=0)
     )
     assert found["oddities"] == {"no_close_frame": 2, "null_index": 4}
@@ -102,7 +58,7 @@ def test_failures_and_oddities_are_counted_by_name() -> None:
 def test_the_session_after_a_drop_is_judged_against_the_undisturbed() -> None:
     """The first to start after the connection was gone; one that had started before it is not it."""
     dropped = session(1, outcome="connection_lost", done_ns=None, ended_ns=20_000 * NS_PER_MS, start_ms=10_000)
-    found = summary(session(), dropped, session(2, start_ms=15_000), session(3, start_ms=30_000, gap_ms=600))
+    found = step_summary(session(), dropped, session(2, start_ms=15_000), session(3, start_ms=30_000, gap_ms=600))
     (recovery,) = found["recovery"]
     assert (recovery["dropped"], recovery["next"], recovery["next_ttfc_ms"]) == (1, 3, 1000)
     assert recovery["drop_to_first_chunk_ms"] == 11_000
@@ -115,13 +71,13 @@ def test_the_clients_error_is_stated_where_the_server_declares() -> None:
         ChunkTruth("r0", chunk.transport_index, 0, 0, 0, chunk.arrival_ns - 2 * NS_PER_MS) for chunk in record.chunks
     ]
     true[-2] = replace(true[-2], sent_ns=true[-2].sent_ns - NS_PER_MS)
-    error = summary(record, truth=true)["client_error"]
+    error = step_summary(record, truth=true)["client_error"]
     assert error["median_absolute_ms"] == {"ttfc_ms": 2.0, "interval_ms": 0.0, "queue_wait_ms": 0.0}
     assert (error["is_within_target"], error["frames_without_truth"]) == (True, 0)
     assert (error["stalls"]["sessions"], error["stalls"]["same_count"]) == (1, 1)
     slow = [replace(one, sent_ns=one.sent_ns - 4 * NS_PER_MS) for one in true]
-    assert summary(record, truth=slow)["client_error"]["is_within_target"] is False
-    assert summary(record)["client_error"] is None
+    assert step_summary(record, truth=slow)["client_error"]["is_within_target"] is False
+    assert step_summary(record)["client_error"] is None
 
 
 MANIFEST = {
