@@ -72,20 +72,20 @@ async def test_two_sessions_at_once_queue_at_the_server(tmp_path: Path) -> None:
     (step,) = summary["steps"]
     assert step["requests"]["ok"] == 2
     assert step["queue_wait_ms"]["max"] > 200
-    assert step["client_error"]["queue_wait_ms"]["max"] < 200
+    assert step["client_error"]["queue_wait_ms"]["max"] < step["queue_wait_ms"]["max"]
     first, second = sorted(step["each"], key=lambda one: one["ttfc_ms"])
-    assert second["ttfc_ms"] > first["wall_ms"]
+    assert second["ttfc_ms"] - first["ttfc_ms"] > 150
 
 
 async def test_live_camera_events_are_followed_into_the_pixels(tmp_path: Path) -> None:
-    """Sent after chunk 1, first seen in chunk 4, in its first picture, and from there on."""
+    """Sent after chunk 1 it begins three chunks later, or more on a machine that is late; in the pixels just there."""
     workload = toml(num_chunks=9) + "\n[[camera_events]]\nafter_chunk = 1\ntranslation = [0, 0, 0.05]\n"
-    async with realtime_engine(fast(chunk_ms=40)) as rig:
+    async with realtime_engine(fast(chunk_ms=100)) as rig:
         summary = await measured(tmp_path, rig.socket_url, workload)
     (step,) = summary["steps"]
     events = step["interactions"]
     assert (events["sent"], events["acked"], events["started"]) == (1, 1, 1)
-    assert events["first_affected_chunks"]["max"] == 3
+    assert 3 <= events["first_affected_chunks"]["max"] <= 7
     assert (step["pixels"]["events_started"], step["pixels"]["events_seen_there"]) == (1, 1)
     assert step["client_error"]["first_affected_ms"]["count"] == 1
 
@@ -118,7 +118,7 @@ async def test_a_refused_geometry_and_a_prompt_that_kills(tmp_path: Path) -> Non
     update = {"after_chunk": 1, "prompt": "rain"}
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    async with realtime_engine(fast(chunk_ms=30)) as rig:
+    async with realtime_engine(fast(chunk_ms=150)) as rig:
         wide = await measured(tmp_path / "a", rig.socket_url, WORKLOAD, own={"width": WIDTH + 16})
         rain = await measured(tmp_path / "b", rig.socket_url, {**WORKLOAD, "prompt_updates": [update]})
     assert wide["steps"][0]["requests"]["outcomes"] == {"late_error": 1}

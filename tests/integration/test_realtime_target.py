@@ -133,8 +133,8 @@ async def test_pings_go_out_from_the_start_while_a_session_queues() -> None:
 @pytest.mark.parametrize(
     ("chunks", "patience", "outcome"),
     [
-        (0, Patience(0.3, 20, 0.02), "first_chunk_timeout"),
-        (1, Patience(20, 0.3, 0.02), "chunk_timeout"),
+        (0, Patience(1.0, 20, 0.02), "first_chunk_timeout"),
+        (1, Patience(20, 1.0, 0.02), "chunk_timeout"),
     ],
 )
 async def test_deadlines_are_of_media_and_pongs_do_not_extend_them(
@@ -237,20 +237,20 @@ async def test_a_planned_drop_leaves_without_a_word() -> None:
     async def script(stage: Stage) -> None:
         await stage.begin()
         await stage.chunk(0)
-        try:
-            async with asyncio.timeout(0.3):
-                await stage.socket.wait_closed()
+        if not gone.is_set():
+            await stage.socket.wait_closed()
             gone.set()
-        except TimeoutError:
-            await stage.chunk(1)
-            await stage.chunk(2)
-            await stage.done()
+            return
+        await stage.chunk(1)
+        await stage.chunk(2)
+        await stage.done()
 
     options: dict[str, Any] = {"drop_after_chunk": 0, "drop_sessions": frozenset({0})}
     async with scripted(script) as address:
         target = RealtimeTarget(address, plan(**options))
-        left, stayed = await hold(target, index=0), await hold(target, index=1)
+        left = await hold(target, index=0)
         await asyncio.wait_for(gone.wait(), 20)
+        stayed = await hold(target, index=1)
     assert (left.outcome, left.left_ns is not None, len(left.chunks)) == ("ok", True, 1)
     assert (stayed.outcome, stayed.left_ns, len(stayed.chunks)) == ("ok", None, 3)
 
