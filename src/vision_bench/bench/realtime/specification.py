@@ -6,17 +6,16 @@ session asks for and leaves how it is watched to the flags.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
+from vision_bench.bench.realtime.picture import Picture
 from vision_bench.bench.realtime.plan import (
     CameraEvent,
     Patience,
@@ -56,7 +55,6 @@ ROLLOUT_KEYS = (
     "extra_params",
 )
 """Keys of the published file; they mean the same in ours."""
-PICTURES = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png", b"RIFF": "image/webp"}
 
 
 class CameraEventKeys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -193,7 +191,7 @@ def prepare(file: WorkloadFile, flags: RealtimeFlags) -> Prepared:
     keys, unknown = _published_keys(file) if is_published else (file.checked(RealtimeWorkload), [])
     document = dict(file.values) if is_published else _document(keys)
     files: dict[str, str] = {}
-    picture = _Picture(None if flags.image is not None else file.path.parent, files)
+    picture = Picture(None if flags.image is not None else file.path.parent, files)
     try:
         workload = workload_from(
             _with_flags_winning(document, flags), image_resolver=picture.resolve, overrides=flags.given(*ROLLOUT_FLAGS)
@@ -296,44 +294,6 @@ def _plan(
         drop_after_chunk=keys.drop_after_chunk,
         drop_sessions=frozenset(keys.drop_sessions),
     )
-
-
-class _Picture:
-    """Turns what a workload calls its picture into a URL, and remembers what it was.
-
-    Args:
-        folder: of the file that names it, looked at before the working directory; None for a flag.
-    """
-
-    def __init__(self, folder: Path | None, files: dict[str, str]) -> None:
-        self._folder = folder
-        self._files = files
-        self.name: str | None = None
-
-    def resolve(self, image: str) -> str:
-        """An ``http(s)`` or ``data:`` URL as it is; a file as a ``data:`` URL."""
-        if image.startswith(("http://", "https://")):
-            self.name = image
-            return image
-        if image.startswith("data:"):
-            self.name = f"data: URL, sha256 {hashlib.sha256(image.encode()).hexdigest()[:16]}"
-            self._files["picture"] = hashlib.sha256(image.encode()).hexdigest()
-            return image
-        path = Path(image).expanduser()
-        found = path if self._folder is None or not (self._folder / path).is_file() else self._folder / path
-        try:
-            data = found.read_bytes()
-        except OSError as problem:
-            raise InvalidRequest(
-                f"picture {image!r} cannot be read ({problem.strerror or problem}); give a JPEG, PNG or WebP file, or "
-                "an http(s) or data: URL"
-            ) from problem
-        media_type = next((name for start, name in PICTURES.items() if data.startswith(start)), None)
-        if media_type is None:
-            raise InvalidRequest(f"picture {image!r} is neither JPEG, PNG nor WebP")
-        self.name = path.name
-        self._files["picture"] = hashlib.sha256(data).hexdigest()
-        return f"data:{media_type};base64,{base64.b64encode(data).decode('ascii')}"
 
 
 def _without_picture(start: Json) -> Json:
