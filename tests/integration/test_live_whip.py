@@ -151,6 +151,21 @@ async def test_an_offer_that_is_none_leaves_nothing(content: bytes, media_type: 
         assert live_of(rig).feed_of(stream["id"]) is None
 
 
+async def test_an_aiortc_that_is_not_known_is_the_operators_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """501 with the versions that are known, not a word against the offer."""
+    monkeypatch.setattr("vision_bench.live.early._BUFFER", "_another_name")
+    async with live_gateway(NOWHERE) as rig:
+        stream = await new_stream(rig)
+        peer = sending_peer(NumberedTrack(fps=5))
+        try:
+            headers = {"Authorization": f"Bearer {stream['publish']['token']}", **SDP}
+            answer = await rig.client.post(stream["publish"]["url"], content=await offer_of(peer), headers=headers)
+            assert (answer.status_code, "aiortc>=1.14" in answer.text) == (501, True)
+            assert live_of(rig).feed_of(stream["id"]) is None
+        finally:
+            await peer.close()
+
+
 async def test_an_api_key_is_no_publish_token() -> None:
     """Neither a key, nor another stream's token, nor none at all may publish."""
     async with live_gateway(NOWHERE, gateway_api_keys="ann") as rig:

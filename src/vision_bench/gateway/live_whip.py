@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from vision_bench.errors import MissingExtra
+from vision_bench.errors import MissingExtra, OperatorError
 from vision_bench.gateway.exchange import Refusal
 from vision_bench.gateway.live_server import LiveServer
 from vision_bench.gateway.live_streams import live_of, small_body
@@ -35,6 +35,8 @@ async def offer(request: Request, stream_id: str) -> Response:
         await session.open(text, addresses=live.settings.live_ice_addresses)
     except BadSdp as problem:
         raise _bad(problem) from problem
+    except OperatorError as problem:
+        raise Refusal(501, str(problem), type="missing_extra") from problem
     if not stream.is_active:  # it ended while the answer was made
         await session.close()
         live.by_token(request, "publish", stream_id)

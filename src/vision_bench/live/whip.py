@@ -14,6 +14,7 @@ from typing import Any
 from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
 from aiortc.sdp import candidate_from_sdp
 
+from vision_bench.errors import OperatorError
 from vision_bench.live.decoding import DecoderThread
 from vision_bench.live.early import EarlyBuffer, release_early
 from vision_bench.live.inlet import Inlet
@@ -52,6 +53,7 @@ class WhipSession:
 
         Raises:
             BadSdp: an offer that cannot be answered.
+            OperatorError: the aiortc that is installed is not one that is known here.
         """
         text = checked_offer(offer)
         self._candidates = text.count("a=candidate:")
@@ -61,7 +63,7 @@ class WhipSession:
         except BaseException as problem:
             await self.close()
             # aiortc tells of a stranger's offer by whatever it stumbles over: all of it is the offer's fault.
-            if isinstance(problem, Exception) and not isinstance(problem, BadSdp):
+            if isinstance(problem, Exception) and not isinstance(problem, BadSdp | OperatorError):
                 raise BadSdp(f"the offer cannot be answered ({type(problem).__name__})") from problem
             raise
         self._timer = asyncio.get_running_loop().call_later(CONNECT_SECONDS, self._close_unless_connected)
