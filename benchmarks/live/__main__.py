@@ -51,6 +51,13 @@ CODECS, RATES = ("VP8", "H264"), (2, 10, 30)
 WARM_UP_FRAMES = 2
 """The first frames of a connection are left out: they wait for codecs to be made."""
 SETTLE_SECONDS = 2.0
+STAGES = {
+    "encode_and_send": ("captured", "arrived"),
+    "release": ("arrived", "released"),
+    "decode": ("released", "decoded"),
+    "jpeg_and_store": ("decoded", "stored"),
+}
+"""Of our side; the first is the sender's, which is the same on both."""
 
 
 class NumberedTrack(VideoStreamTrack):
@@ -90,6 +97,8 @@ class Arm:
     """What one receiver stored: of each frame its number modulo ``LEVELS`` and when it was in the ring."""
 
     stored: list[tuple[int, int]] = field(default_factory=list)
+    readings: list[dict[str, int]] = field(default_factory=list)
+    """Of each frame, where there are some: when it had arrived, was released, decoded and stored."""
     dropped: dict[str, int] = field(default_factory=dict)
 
 
@@ -127,6 +136,7 @@ async def case(codec: str, fps: int, *, seconds: float, rounds: int) -> dict[str
     delays_ms: dict[str, list[float]] = {name: [] for name in arms}
     missing = dict.fromkeys(arms, 0)
     dropped: Counter[str] = Counter()
+    stages_ms: dict[str, list[float]] = {name: [] for name in STAGES}
     for round_ in range(rounds):
         for name in list(arms) if round_ % 2 == 0 else list(arms)[::-1]:
             track = NumberedTrack(fps, frames)
@@ -135,16 +145,27 @@ async def case(codec: str, fps: int, *, seconds: float, rounds: int) -> dict[str
             found = matched(track.captured_ns, arm.stored)
             delays_ms[name] += [delay for number, delay in found if number >= WARM_UP_FRAMES]
             missing[name] += frames - len(found)
+            for (number, _), readings in zip(found, arm.readings, strict=False):
+                if number >= WARM_UP_FRAMES:
+                    took_ms = stages({"captured": track.captured_ns[number], **readings})
+                    for stage, ms in took_ms.items():
+                        stages_ms[stage].append(ms)
     told = {
         "codec": codec,
         "fps": fps,
         "load": os.getloadavg()[0],
         "dropped_by_ours": dict(dropped),
+        "stages_of_ours": {stage: shown(values) for stage, values in stages_ms.items()},
         "frames_sent": frames * rounds,
         **{name: {**shown(delays_ms[name]), "not_in_ring": missing[name]} for name in arms},
     }
     print(json.dumps(told), file=sys.stderr, flush=True)
     return told
+
+
+def stages(readings: dict[str, int]) -> dict[str, float]:
+    """Each stage of one frame, in milliseconds."""
+    return {name: (readings[end] - readings[start]) / 1e6 for name, (start, end) in STAGES.items()}
 
 
 def shown(values: list[float]) -> dict[str, Any]:
@@ -177,7 +198,11 @@ async def ours(track: NumberedTrack, codec: str) -> Arm:
         await asyncio.sleep(SETTLE_SECONDS)
     await session.close()
     ring = inlet.stream.ring
-    return Arm([(level_of(frame.jpeg), frame.received_ns) for frame in ring], dict(inlet.stream.dropped))
+    return Arm(
+        [(level_of(frame.jpeg), frame.received_ns) for frame in ring],
+        [{name: stamp.ns for name, stamp in frame.stamps.items()} for frame in ring],
+        dict(inlet.stream.dropped),
+    )
 
 
 async def stock(track: NumberedTrack, codec: str) -> Arm:
