@@ -153,6 +153,7 @@ def findings(rows: Json, rate: float) -> list[Json]:
     p90 = {arm: [one["response_ms"]["p90"] for one in steps] for arm, steps in (("stock", stock), ("ours", ours))}
     seconds = [one["duration_seconds"] for one in stock]
     grows = None not in p90["stock"] and p90["stock"][-1] > 2 * p90["stock"][0]
+    apart = [abs(one / predicted_p90_ms(step) - 1) for one, step in zip(p90["stock"], stock, strict=True) if one]
     flat = None not in p90["ours"] and max(p90["ours"]) < 2 * min(p90["ours"])
 
     def told(arm: str) -> str:
@@ -165,6 +166,10 @@ def findings(rows: Json, rate: float) -> list[Json]:
             all(one["verdict"] == "SATURATED" for one in stock),
         ),
         _finding(f"its p90 is a property of the run's length: {told('stock')}", grows),
+        _finding(
+            f"0.9 T (u - 1) + service gives each of them within 20 % (at most {max(apart, default=1):.0%} off)",
+            len(apart) == len(stock) and max(apart) < 0.2,
+        ),
         _finding(f"ours is stable at {rate:g}/s", all(one["verdict"] == "STABLE" for one in ours)),
         _finding(f"its p90 is not: {told('ours')}", flat),
     ]
