@@ -58,18 +58,18 @@ async def test_a_film_stands_in_for_a_camera(tmp_path: Path) -> None:
         await until(lambda: pulling() == 0, within_seconds=30)
 
 
-@pytest.mark.parametrize("name", ["../secret.mp4", "/etc/passwd", "none.mp4", "", "a\x00b", "link.mp4"])
-async def test_no_file_outside_the_folder(name: str, tmp_path: Path) -> None:
+async def test_no_file_outside_the_folder(tmp_path: Path) -> None:
     """Neither by dots, nor by a root, nor by a link: 422, the same words, and no stream."""
     film(tmp_path / "secret.mp4")
     inside = tmp_path / "films"
     inside.mkdir()
     (inside / "link.mp4").symlink_to(tmp_path / "secret.mp4")
     async with live_gateway(NOWHERE, live_pull_folder=inside) as rig:
-        answer = await rig.client.post("/v1beta/streams", json={"source": {"type": "file", "url": name}})
-        assert answer.status_code == 422
-        assert "passwd" not in answer.text
-        assert not list(live_of(rig).registry)
+        for name in ("../secret.mp4", "/etc/passwd", "none.mp4", "", "a\x00b", "link.mp4"):
+            answer = await rig.client.post("/v1beta/streams", json={"source": {"type": "file", "url": name}})
+            assert answer.status_code == 422
+            assert "passwd" not in answer.text
+            assert not list(live_of(rig).registry)
 
 
 async def test_a_camera_over_rtsp(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:

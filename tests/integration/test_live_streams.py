@@ -108,24 +108,24 @@ async def test_limits_of_a_key_and_of_the_server() -> None:
         assert "delete one" in third.json()["detail"]
 
 
-@pytest.mark.parametrize(
-    ("body", "place"),
-    [
-        (b"nonsense", ["body"]),
-        (b"[]", ["body"]),
-        (b'{"source": 1}', ["body", "source"]),
-        (b'{"source": {"type": "ftp", "url": "x"}}', ["body", "source", "type"]),
-        (b'{"source": {"type": "rtsp"}}', ["body", "source", "url"]),
-    ],
-)
-async def test_a_body_of_another_shape_is_422(body: bytes, place: list[str]) -> None:
+OTHER_BODIES = [
+    (b"nonsense", ["body"]),
+    (b"[]", ["body"]),
+    (b'{"source": 1}', ["body", "source"]),
+    (b'{"source": {"type": "ftp", "url": "x"}}', ["body", "source", "type"]),
+    (b'{"source": {"type": "rtsp"}}', ["body", "source", "url"]),
+]
+
+
+async def test_a_body_of_another_shape_is_422() -> None:
     """error, message and details with the place of the fault, as v1beta tells validation errors."""
     async with live_gateway(NOWHERE) as rig:
-        answer = await rig.client.post("/v1beta/streams", content=body)
-        told: dict[str, Any] = answer.json()
-        assert (answer.status_code, told["error"]) == (422, "validation_error")
-        assert set(told["details"][0]) == {"loc", "msg", "type"}
-        assert told["details"][0]["loc"] == place
+        for body, place in OTHER_BODIES:
+            answer = await rig.client.post("/v1beta/streams", content=body)
+            told: dict[str, Any] = answer.json()
+            assert (answer.status_code, told["error"]) == (422, "validation_error")
+            assert set(told["details"][0]) == {"loc", "msg", "type"}
+            assert told["details"][0]["loc"] == place
 
 
 async def test_a_viewer_sees_one_stream_and_nothing_else() -> None:
