@@ -29,7 +29,8 @@ def command(
     import json
 
     from vision_bench.cli.console import bar
-    from vision_bench.client.publish import Published, publish
+    from vision_bench.client.live_film import Published
+    from vision_bench.client.publish import publish
 
     def tell(stream_id: str) -> None:
         click.echo(f"stream {stream_id}", err=as_json)

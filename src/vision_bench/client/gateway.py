@@ -12,16 +12,16 @@ import json
 import random
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 import httpx
 
-from vision_bench.client.address import bearer, check_address
-from vision_bench.client.retry import RETRIED_STATUSES, RetryBudget, RetryPolicy, read_retry_after
-from vision_bench.errors import BrokenStream, ConnectFailed, HttpFailure, InvalidRequest, UpstreamTimeout
+from vision_bench.client.caller import CONNECT_SECONDS, Caller, failure_of, transport_errors
+from vision_bench.client.retry import RetryBudget, RetryPolicy, RetryRule
+from vision_bench.errors import BrokenStream, InvalidRequest
 from vision_bench.wire import ndjson, sse
 from vision_bench.wire.chat import Delta, Json, Reply, StreamReader, error_message, read_reply
 from vision_bench.wire.shapes import is_count, parse_json
@@ -29,10 +29,6 @@ from vision_bench.wire.shapes import is_count, parse_json
 DEFAULT_URL = "http://127.0.0.1:8001"
 DEFAULT_TIMEOUT_SECONDS = 930.0
 """Between two bytes: the gateway itself may wait 300 s for a permit and 600 s for the model."""
-
-# uvicorn closes an idle connection after 5 s; leaving earlier avoids sending into a closing one.
-_LIMITS = httpx.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=2.0)
-_CONNECT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +53,38 @@ class BatchLine:
 
 
 class ChatStream:
-    """A streamed answer being read: iterate it for the pieces of output, then look at ``reply``."""
+    """A streamed answer being read: iterate it for the pieces of output, then look at ``reply``.
 
-    def __init__(self, response: httpx.Response) -> None:
+    Attributes:
+        first_output_ns: on ``clock``, when the first piece of output had been read; None before it.
+        read_ns: when the bytes came that held the last output, or the receipt of a question about streams.
+        parsed_ns: when they had been parsed.
+    """
+
+    def __init__(self, response: httpx.Response, *, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._response = response
+        self._clock = clock
         self._reader = StreamReader()
         self.request_id = response.headers.get("x-request-id")
+        self.first_output_ns: int | None = None
+        self.read_ns: int | None = None
+        self.parsed_ns: int | None = None
 
     @property
     def reply(self) -> Reply:
         """What has come so far; complete once the iteration has ended without an error."""
         return self._reader.reply()
 
+    @property
+    def receipt(self) -> Json | None:
+        """The gateway's own object about a question about streams, once it has come."""
+        return self._reader.receipt
+
     async def __aiter__(self) -> AsyncIterator[Delta]:
         reader = self._reader
-        with _transport_errors():
+        with transport_errors():
             async for chunk in self._response.aiter_bytes():
-                for delta in reader.feed(chunk):
+                for delta in self._read(chunk):
                     yield delta
                 if reader.finished:  # the socket may stay open after [DONE]; that wait is nobody's
                     break
@@ -85,6 +96,15 @@ class ChatStream:
             raise BrokenStream(
                 f"the stream ended after {len(reader.text)} characters without [DONE] or a finish reason"
             )
+
+    def _read(self, chunk: bytes) -> list[Delta]:
+        read_ns, known = self._clock(), self._reader.receipt
+        deltas = self._reader.feed(chunk)
+        if deltas or self._reader.receipt is not known:
+            self.read_ns, self.parsed_ns = read_ns, self._clock()
+        if deltas and self.first_output_ns is None:
+            self.first_output_ns = self.parsed_ns
+        return deltas
 
 
 class GatewayClient:
@@ -116,21 +136,19 @@ class GatewayClient:
         draw: random.Random | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        self.url = check_address(url).rstrip("/")
-        self._policy = policy or RetryPolicy()
-        self._budget = budget or RetryBudget()
+        self._rule = RetryRule(policy or RetryPolicy())
         self._chat_path = chat_path
         self._batch_path = batch_path
-        self._draw = draw or random.Random()  # noqa: S311  # jitter is no secret
-        self._sleep = sleep
-        self._http = httpx.AsyncClient(
-            base_url=self.url,
-            timeout=httpx.Timeout(timeout_seconds, connect=_CONNECT_SECONDS, pool=None),
-            limits=_LIMITS,
+        self._caller = Caller(
+            url,
+            timeout_seconds=timeout_seconds,
+            budget=budget,
+            api_key=api_key,
             transport=transport,
-            headers=bearer(api_key),
-            trust_env=False,  # a proxy variable must not send clips of a loopback test elsewhere
+            draw=draw,
+            sleep=sleep,
         )
+        self.url = self._caller.url
 
     async def __aenter__(self) -> Self:
         return self
@@ -140,7 +158,7 @@ class GatewayClient:
 
     async def close(self) -> None:
         """Close all connections; calls still under way end."""
-        await self._http.aclose()
+        await self._caller.close()
 
     async def check(self, path: str = "/healthz") -> None:
         """Raise unless a GET of ``path`` answers 200. Not retried: whoever asks wants to know now.
@@ -148,10 +166,10 @@ class GatewayClient:
         Raises:
             ConnectFailed, UpstreamTimeout, HttpFailure
         """
-        with _transport_errors(self.url):
-            response = await self._http.get(path, timeout=_CONNECT_SECONDS)
+        with transport_errors(self.url):
+            response = await self._caller.http.get(path, timeout=CONNECT_SECONDS)
         if response.status_code != httpx.codes.OK:
-            raise _failure(response)
+            raise failure_of(response)
 
     async def chat(self, body: Json, *, request_id: str | None = None) -> Answer:
         """Post one body, wait for the whole answer.
@@ -166,7 +184,7 @@ class GatewayClient:
             raise InvalidRequest("the body asks for a stream; use stream_chat")
         started = time.monotonic()
         async with self._post(self._chat_path, encode_body(body), request_id) as response:
-            with _transport_errors(self.url):
+            with transport_errors(self.url):
                 data = await response.aread()
         elapsed_ms = (time.monotonic() - started) * 1000
         parsed = _read_answer(response, data)
@@ -185,10 +203,10 @@ class GatewayClient:
         """
         streamed = body | {"stream": True, "stream_options": {"include_usage": True} | body.get("stream_options", {})}
         async with self._post(self._chat_path, encode_body(streamed), request_id) as response:
-            if _media_type(response) != sse.MEDIA_TYPE:
+            if media_type(response) != sse.MEDIA_TYPE:
                 data = await response.aread()
                 detail = error_message(data)[:200]
-                raise BrokenStream(f"asked for a stream, got {_media_type(response) or 'no type'}: {detail}")
+                raise BrokenStream(f"asked for a stream, got {media_type(response) or 'no type'}: {detail}")
             yield ChatStream(response)
 
     async def batch(
@@ -207,10 +225,10 @@ class GatewayClient:
         splitter, seen = ndjson.LineSplitter(), 0
         unreadable: BrokenStream | None = None
         async with self._post(self._batch_path, content, request_id) as response:
-            if _media_type(response) != ndjson.MEDIA_TYPE:
+            if media_type(response) != ndjson.MEDIA_TYPE:
                 detail = error_message(await response.aread())[:200]
-                raise BrokenStream(f"asked for a batch, got {_media_type(response) or 'no type'}: {detail}")
-            with _transport_errors(self.url):
+                raise BrokenStream(f"asked for a batch, got {media_type(response) or 'no type'}: {detail}")
+            with transport_errors(self.url):
                 async for raw in _lines(response, splitter):
                     try:
                         line = _read_line(raw)
@@ -224,64 +242,12 @@ class GatewayClient:
         if seen < len(items):
             raise BrokenStream(f"the batch ended after {seen} of {len(items)} lines")
 
-    @contextlib.asynccontextmanager
-    async def _post(self, path: str, content: bytes, request_id: str | None) -> AsyncIterator[httpx.Response]:
+    def _post(
+        self, path: str, content: bytes, request_id: str | None
+    ) -> contextlib.AbstractAsyncContextManager[httpx.Response]:
         """The first response that is not to be retried, its body not yet read; an error status is raised."""
         headers = {"Content-Type": "application/json", "X-Request-Id": request_id or uuid.uuid4().hex}
-        self._budget.note_request()
-        failures = 0
-        async with contextlib.AsyncExitStack() as stack:
-            while True:
-                attempt = self._http.stream("POST", path, content=content, headers=headers)
-                try:
-                    with _transport_errors(self.url):
-                        response = await stack.enter_async_context(attempt)
-                        if response.is_success:
-                            break
-                        await response.aread()
-                    problem: ConnectFailed | HttpFailure = _failure(response)
-                except ConnectFailed as failed:
-                    problem = failed
-                failures += 1
-                wait_seconds = self._wait_seconds(problem, failures)
-                if wait_seconds is None:
-                    raise problem
-                await stack.aclose()
-                await self._sleep(wait_seconds)
-            yield response
-
-    def _wait_seconds(self, problem: ConnectFailed | HttpFailure, failures: int) -> float | None:
-        """How long to wait before the next try; None when there is to be none."""
-        retry_after_seconds = None
-        if isinstance(problem, HttpFailure):
-            if problem.status not in RETRIED_STATUSES:
-                return None
-            retry_after_seconds = problem.retry_after_seconds
-        wait_seconds = self._policy.wait_seconds(failures, self._draw, retry_after_seconds)
-        return wait_seconds if wait_seconds is not None and self._budget.take() else None
-
-
-@contextlib.contextmanager
-def _transport_errors(url: str = "the server") -> Iterator[None]:
-    """httpx's failures as ours. Only a connection that was never made may be retried, so only that is ConnectFailed."""
-    try:
-        yield
-    except (httpx.ConnectError, httpx.ConnectTimeout) as problem:
-        raise ConnectFailed(
-            f"nobody answers at {url} ({problem or type(problem).__name__}); is it running?"
-        ) from problem
-    except httpx.TimeoutException as problem:
-        raise UpstreamTimeout(f"{url} was silent for too long ({type(problem).__name__})") from problem
-    except httpx.InvalidURL as problem:
-        raise InvalidRequest(f"{url} is no usable address: {problem}") from problem
-    except httpx.HTTPError as problem:
-        raise BrokenStream(f"the connection to {url} broke ({type(problem).__name__}: {problem})") from problem
-
-
-def _failure(response: httpx.Response) -> HttpFailure:
-    retry_after = read_retry_after(response.headers.get("retry-after"), now_seconds=time.time())
-    body = response.content
-    return HttpFailure(response.status_code, error_message(body), body=body, retry_after_seconds=retry_after)
+        return self._caller.open("POST", path, rule=self._rule, content=content, headers=headers)
 
 
 async def _lines(response: httpx.Response, splitter: ndjson.LineSplitter) -> AsyncIterator[bytes]:
@@ -293,7 +259,7 @@ async def _lines(response: httpx.Response, splitter: ndjson.LineSplitter) -> Asy
 
 
 def _read_answer(response: httpx.Response, data: bytes) -> Json:
-    if _media_type(response) == sse.MEDIA_TYPE:
+    if media_type(response) == sse.MEDIA_TYPE:
         raise BrokenStream("asked for one JSON answer, got an event stream")
     try:
         parsed = parse_json(data)
@@ -330,5 +296,6 @@ def encode_body(body: Json) -> bytes:
         raise InvalidRequest(f"the body cannot be written as JSON: {problem}") from problem
 
 
-def _media_type(response: httpx.Response) -> str:
+def media_type(response: httpx.Response) -> str:
+    """What the answer says it is, without parameters; empty where it does not."""
     return str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()

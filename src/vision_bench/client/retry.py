@@ -6,6 +6,8 @@ import email.utils
 import random
 from dataclasses import dataclass
 
+from vision_bench.errors import BrokenStream, ConnectFailed, HttpFailure, UpstreamError
+
 RETRIED_STATUSES = frozenset({502, 503})
 
 
@@ -43,12 +45,14 @@ class RetryPolicy:
 
     Args:
         attempts: tries in all, the first included.
-        base_seconds: the first wait is drawn between 0 and this; each next bound is twice the last one ("full jitter").
+        base_seconds: the first wait is drawn between 0 and this ("full jitter").
+        growth: each next bound is so many times the last one.
         max_wait_seconds: no wait is longer; a server that asks for more is not retried but reported.
     """
 
     attempts: int = 3
     base_seconds: float = 0.25
+    growth: float = 2.0
     max_wait_seconds: float = 30.0
 
     def wait_seconds(self, failures: int, draw: random.Random, retry_after_seconds: float | None) -> float | None:
@@ -58,10 +62,37 @@ class RetryPolicy:
         """
         if failures >= self.attempts:
             return None
-        jitter = draw.uniform(0.0, min(self.base_seconds * 2.0 ** (failures - 1), self.max_wait_seconds))
+        jitter = draw.uniform(0.0, min(self.base_seconds * self.growth ** (failures - 1), self.max_wait_seconds))
         if retry_after_seconds is None:
             return jitter
         return retry_after_seconds + jitter if retry_after_seconds <= self.max_wait_seconds else None
+
+
+@dataclass(frozen=True, slots=True)
+class RetryRule:
+    """Which failures of one kind of call are retried. A connection that was never made always is.
+
+    Args:
+        statuses: retried as they are.
+        told_statuses: retried only where the server says when to come back.
+        broken: whether a connection that broke before the answer began is retried. Not for a call that makes
+            something each time it is heard.
+    """
+
+    policy: RetryPolicy = RetryPolicy()
+    statuses: frozenset[int] = RETRIED_STATUSES
+    told_statuses: frozenset[int] = frozenset()
+    broken: bool = False
+
+    def wait_seconds(self, problem: UpstreamError, failures: int, draw: random.Random) -> float | None:
+        """Seconds to wait after the ``failures``-th failure, which was ``problem``; None when it is final."""
+        told_seconds = problem.retry_after_seconds if isinstance(problem, HttpFailure) else None
+        if isinstance(problem, HttpFailure):
+            is_told = problem.status in self.told_statuses and told_seconds is not None
+            is_retried = problem.status in self.statuses or is_told
+        else:
+            is_retried = isinstance(problem, ConnectFailed) or (self.broken and isinstance(problem, BrokenStream))
+        return self.policy.wait_seconds(failures, draw, told_seconds) if is_retried else None
 
 
 def read_retry_after(value: str | None, *, now_seconds: float) -> float | None:

@@ -142,8 +142,8 @@ def error_message(body: object) -> str:
     """Any error body as one string.
 
     Takes what servers and proxies really send: ``{"error": {"message": …}}``, ``{"error": "Unauthorized"}``,
-    ``{"detail": "Not Found"}``, FastAPI's list of details, ``{"message": …}``, and plain text; as an
-    object, a string or bytes.
+    ``{"detail": "Not Found"}``, FastAPI's list of details, ``{"detail": {"error": {"message": …}}}`` of ``/v1beta``,
+    ``{"message": …}``, and plain text; as an object, a string or bytes.
     """
     if isinstance(body, bytes | bytearray):
         body = bytes(body).decode(errors="replace")
@@ -156,6 +156,8 @@ def error_message(body: object) -> str:
     if not isinstance(body, dict):
         return str(body) if body is None else shown(body)
     found = next((body[key] for key in ("error", "detail", "message") if body.get(key)), None)
+    if isinstance(found, dict) and isinstance(found.get("error"), dict):
+        found = found["error"]
     if isinstance(found, dict):
         return shown(found.get("message") or found.get("detail") or found)
     if isinstance(found, list):
@@ -221,6 +223,7 @@ class StreamReader:
 
     Attributes:
         usage: the last usage object seen, or None. Tokens are counted there, never by chunks.
+        receipt: the ``vision_bench`` object of an answer about live streams; None without one.
         error: the message of an error event, or of an event that was not JSON; None if there was none.
     """
 
@@ -236,6 +239,7 @@ class StreamReader:
         self.stop_reason: str | int | None = None
         self.model: str | None = None
         self.response_id: str | None = None
+        self.receipt: Json | None = None
 
     @property
     def text(self) -> str:
@@ -314,6 +318,8 @@ class StreamReader:
         self.usage = usage or self.usage
         self.model = label_in(chunk, "model") or self.model
         self.response_id = label_in(chunk, "id") or self.response_id
+        if isinstance(receipt := chunk.get("vision_bench"), dict):
+            self.receipt = receipt
         if (text := plain_text(chunk)) is not None:
             self._has_choice = True
             self._pieces["text"].append(text)

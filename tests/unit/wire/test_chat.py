@@ -73,6 +73,7 @@ def test_a_200_without_an_answer_is_refused(body: object, says: str) -> None:
         ({"error": {"message": "The model `nope` does not exist.", "code": 404}}, "The model `nope` does not exist."),
         ({"error": "Unauthorized"}, "Unauthorized"),
         ({"detail": "Not Found"}, "Not Found"),
+        ({"detail": {"error": {"message": "frame 9 is gone", "code": "frame_evicted"}}}, "frame 9 is gone"),
         ({"detail": [{"loc": ["body", "items"], "msg": "field required"}]}, "body.items: field required"),
         ({"message": "no route"}, "no route"),
         (b'{"error": {"message": "x"}}', "x"),
