@@ -25,6 +25,7 @@ from vision_bench.gateway.middleware import RequestLog, our_failure, shown_path
 from vision_bench.gateway.openai_routes import router as openai_router
 from vision_bench.gateway.operator_routes import router as operator_router
 from vision_bench.gateway.otlp import wanted_endpoint
+from vision_bench.gateway.page_routes import add_page
 from vision_bench.gateway.protocol import LIMITS_KEY, ConnectionLimits
 from vision_bench.gateway.readiness import Readiness
 from vision_bench.gateway.room import Buffer, Pace
@@ -117,6 +118,7 @@ def create_app(
 
         app.front = add_live(app, app.front)
     add_docs_pages(app)
+    add_page(app)
     return app
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Self
 
 from vision_bench.errors import HttpFailure, UpstreamError, UpstreamTimeout
 from vision_bench.gateway.admission import Admission, Lane
@@ -100,6 +100,21 @@ class Upstream:
                 return answer.status, body
         except TimeoutError:
             raise UpstreamTimeout(f"{self.url} sent no model list in {timeout_seconds:g} s") from None
+
+
+State = Literal["ready", "saturated", "degraded", "unavailable"]
+
+
+def state_of(upstreams: Iterable[Upstream]) -> State:
+    """How a model stands that ``upstreams`` list: none of them is in service, all their permits are out, or some of
+    them are set aside."""
+    listed = list(upstreams)
+    in_service = [upstream for upstream in listed if not upstream.is_set_aside]
+    if not in_service:
+        return "unavailable"
+    if all(upstream.in_use >= upstream.lane.permits for upstream in in_service):
+        return "saturated"
+    return "degraded" if len(in_service) < len(listed) else "ready"
 
 
 class Fleet:

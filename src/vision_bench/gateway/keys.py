@@ -11,8 +11,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vision_bench.gateway.exchange import Refusal, exchange_of, header, refuse
 
-OPEN_PATHS = ("/healthz", "/readyz", "/docs", "/redoc", "/openapi.json", "/docs-assets/", "/v1beta/models", "/live/")
-"""What needs no key: to a stranger it says nothing that is not public. Below /live/ a stream's own token is needed."""
+OPEN_PATHS = frozenset({"/", "/healthz", "/readyz", "/docs", "/redoc", "/openapi.json", "/v1beta/models"})
+OPEN_FOLDERS = ("/page/", "/docs-assets/", "/live/")
+"""What needs no key: to a stranger it says nothing that is not public. Below /live/, and for a session of generated
+video below /page/, a token is needed instead."""
 
 _ALLOWANCE = "vision_bench.allowance"
 _OWNER = "vision_bench.owner"
@@ -168,4 +170,4 @@ def _used_up(per_minute: int, wait_seconds: int, *, hint: str = "") -> Refusal:
 
 def _is_open(scope: Scope) -> bool:
     path = scope["path"].removeprefix(scope.get("root_path", ""))
-    return any(path == name or (name.endswith("/") and path.startswith(name)) for name in OPEN_PATHS)
+    return path in OPEN_PATHS or path.startswith(OPEN_FOLDERS)

@@ -5,20 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from vision_bench.errors import UpstreamError
-from vision_bench.gateway.fleet import Fleet, Upstream
+from vision_bench.gateway.fleet import Fleet, Upstream, state_of
 
 KEPT_NS = 2_000_000_000
 """How long a list serves those who ask later."""
 ASK_TIMEOUT_SECONDS = 2.0
 MOST_MODELS = 256
-
-State = Literal["ready", "saturated", "degraded", "unavailable"]
 
 router = APIRouter()
 
@@ -55,7 +53,7 @@ class Models:
 
     def _shown(self, name: str) -> dict[str, Any]:
         card, places = self._cards[name], self._places.get(name, frozenset())
-        state = self._state(places)
+        state = state_of(self._fleet.upstreams[place] for place in places)
         return {
             "id": name,
             "object": "model",
@@ -64,15 +62,6 @@ class Models:
             "status": "unavailable" if state == "unavailable" else "ready",
             "vision_bench": {"state": state, "kind": card["kind"]},
         }
-
-    def _state(self, places: frozenset[int]) -> State:
-        upstreams = [self._fleet.upstreams[place] for place in places]
-        in_service = [upstream for upstream in upstreams if not upstream.is_set_aside]
-        if not in_service:
-            return "unavailable"
-        if all(upstream.in_use >= upstream.lane.permits for upstream in in_service):
-            return "saturated"
-        return "degraded" if len(in_service) < len(upstreams) else "ready"
 
     async def _refresh(self) -> None:
         if self._asked_ns is not None and self._clock() - self._asked_ns < KEPT_NS:

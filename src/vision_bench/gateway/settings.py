@@ -94,6 +94,12 @@ class Settings(LiveSettings):
     """The collector that is sent spans, OTLP over HTTP, without /v1/traces. None: OpenTelemetry's own variables say
     whether there is one."""
 
+    realtime_base_url: str | None = None
+    """The /v1 endpoint of a server of generated video, which the page at / drives. None: there is none."""
+
+    realtime_api_key: SecretStr | None = None
+    """Sent to that server as a bearer token. Never logged, never shown to the page."""
+
     @property
     def upstream_urls(self) -> tuple[str, ...]:
         """The /v1 endpoint of every vLLM."""
@@ -108,6 +114,11 @@ class Settings(LiveSettings):
         if len(set(urls)) < len(urls):
             raise ValueError("names a server twice; give every server once")
         return ",".join(urls)
+
+    @field_validator("realtime_base_url")
+    @classmethod
+    def _realtime_endpoint(cls, value: str | None) -> str | None:
+        return None if value is None else cls._endpoint(value)
 
     @staticmethod
     def _endpoint(value: str) -> str:
@@ -127,7 +138,7 @@ class Settings(LiveSettings):
             raise ValueError("must end with the path, usually /v1")
         return value.rstrip("/")
 
-    @field_validator("vllm_api_key", mode="before")
+    @field_validator("vllm_api_key", "realtime_api_key", mode="before")
     @classmethod
     def _one_header(cls, value: Any) -> Any:
         if not isinstance(value, str):

@@ -1,4 +1,5 @@
-"""Short-lived tokens that allow one thing on one stream: to publish into it, or to look at its frames. Not API keys."""
+"""Short-lived tokens that allow one thing: to publish into one stream, to look at its frames, to begin one kind of
+session. Not API keys."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
-Scope = Literal["publish", "view"]
+Scope = Literal["publish", "view", "realtime"]
 
 
 class Tokens:
