@@ -131,16 +131,19 @@ def test_every_arrival_is_accounted_for_when_requests_fail(tmp_path: Path, comma
 
 
 def test_more_than_the_server_can_take_is_called_saturated(tmp_path: Path, command: Any) -> None:
-    """One place of 40 ms is 25 a second; 60 a second are offered for 2 s, and all are answered in the end."""
-    quick = ("--preprocess-ms", "0", "--encoder-ms", "0", "--prefill-ms", "40", "--tokens", "1", "--max-num-seqs", "1")
-    with engine_process(*quick) as (url, _):
+    """One place of 60 ms is 17 a second; 60 a second are offered for 2 s, and all are answered in the end.
+
+    Half of them wait for 2 s: a machine that stands still for 0.2 s does not make that the client's fault.
+    """
+    one_place = ("--preprocess-ms", "0", "--encoder-ms", "0", "--prefill-ms", "60", "--tokens", "1")
+    with engine_process(*one_place, "--max-num-seqs", "1") as (url, _):
         code, summary = command(
             workload_file(tmp_path), "--target", url, "--out", tmp_path / "run", "--rate", "60", "--duration", "2"
         )
     (step,) = summary["steps"]
     assert (code, step["requests"]["due"], step["requests"]["ok"]) == (0, 120, 120)
     assert step["verdict"] == "SATURATED", step["verdict_reason"]
-    assert step["achieved_rate"] < 30 and step["scheduled_ttft_ms"]["p50"] > 400
+    assert step["achieved_rate"] < 20 and step["scheduled_ttft_ms"]["p50"] > 1000
 
 
 def test_closed_lanes_hold_their_number(engine: str, tmp_path: Path, command: Any) -> None:

@@ -169,13 +169,17 @@ class VllmServers:
                 start_new_session=True,
             )
         server = VllmServer(process, port, flags, model, log)
-        while time.monotonic() - begun < START_SECONDS and server.is_running:
-            try:
-                server.get("/health")
-            except OSError:
-                time.sleep(0.5)
-            else:
-                server.started_seconds = time.monotonic() - begun
-                return server
+        try:
+            while time.monotonic() - begun < START_SECONDS and server.is_running:
+                try:
+                    server.get("/health")
+                except OSError:
+                    time.sleep(0.5)
+                else:
+                    server.started_seconds = time.monotonic() - begun
+                    return server
+        except BaseException:  # somebody presses Ctrl-C: nobody else knows of it yet
+            server.stop()
+            raise
         server.stop()
         raise AssertionError(f"vLLM did not start in {START_SECONDS} s with {json.dumps(flags)}:\n{server.tail()}")
