@@ -13,6 +13,7 @@ import pytest
 from tests.integration.browser_rig import Tab, tab
 from tests.integration.gateway_rig import Rig, gateway, until
 from tests.integration.live_rig import live_gateway, live_of
+from tests.integration.realtime_rig import fast, realtime_engine
 from tests.integration.stub_upstream import Behaviour, answers, streams, stub_upstream
 from tests.integration.tiny_clips import tiny_clip
 
@@ -22,6 +23,7 @@ from vision_bench.bench.chat.record import ChatRecord
 from vision_bench.bench.rundir import read_records
 from vision_bench.bench.summary import write_summary
 from vision_bench.report.run_page import write_run_page
+from vision_bench.wire.realtime.truth import EventTruth
 
 pytestmark = pytest.mark.debian("chromium")
 
@@ -202,3 +204,33 @@ async def test_the_visitors_own_key_opens_the_page() -> None:
         assert kept == '[{},{},""]'
         assert not any(key in url for url in opened.asked)
         assert "server-key-2" not in await opened.page.content()
+
+
+async def test_a_world_is_steered_with_the_keyboard() -> None:
+    """Over the gateway's relay: the stream plays, a held W is heard by a chunk and seen in the picture, and the numbers
+    of the session are there."""
+    timing = fast(ttfc_ms=200, chunk_ms=700, api_key="server-key-2")
+    async with (
+        stub_upstream(models_and(answers())) as stub,
+        realtime_engine(timing) as engine,
+        gateway(stub, realtime_base_url=f"{engine.url}/v1", realtime_api_key="server-key-2") as rig,
+        tab() as opened,
+    ):
+        await opened.page.goto(rig.url)
+        await opened.page.fill("#world-size", "256x192")
+        await opened.page.fill("#world-chunks", "300")
+        await opened.page.click("#world-start")
+        await opened.until_text("#world-state", " chunks.")
+        await opened.page.focus("#world-stage")
+        await opened.page.keyboard.down("w")
+        numbers = await opened.until_text("#world-numbers", "W: key to the picture")
+        await opened.page.keyboard.up("w")
+        assert "n/a" not in numbers, numbers
+        assert await opened.page.evaluate("document.querySelector('#world-video').currentTime") > 0
+        await opened.page.click("#world-stop")
+        await opened.until_text("#world-state", "Stopped.")
+        await until(lambda: not rig.app.state.realtime_sessions)
+        events = [each for each in await engine.truth() if isinstance(each, EventTruth)]
+    assert (events[0].event_id, events[0].first_affected_ns is not None) == ("page-1", True)
+    assert opened.problems == []
+    assert elsewhere(opened.asked, rig) == []

@@ -6,9 +6,11 @@ import { prepareClip } from "./clip.js";
 import { byId } from "./dom.js";
 import { watchState } from "./models.js";
 import { prepareStamps } from "./stamps.js";
+import { prepareWorld, showWorld } from "./world.js";
 
 prepareClip();
 prepareCamera();
+prepareWorld();
 prepareStamps();
 
 const askAgain = watchState((state) => {
@@ -17,7 +19,7 @@ const askAgain = watchState((state) => {
     byId("key-state").textContent = state.is_known ? "The key is good." : "The gateway does not know this key.";
   }
   showCamera(state);
-  byId("world-off").hidden = state.realtime;
+  showWorld(state);
 });
 
 byId("key-form").addEventListener("submit", (event) => {
