@@ -58,8 +58,8 @@ class WorkloadFile:
 
     def changed(self, changes: Mapping[str, Any]) -> WorkloadFile:
         """The same file with other values; None takes a key out."""
-        values = {key: value for key, value in (self.values | dict(changes)).items() if value is not None}
-        return replace(self, values=values)
+        kept = {key: value for key, value in self.values.items() if key not in changes}
+        return replace(self, values=kept | {key: value for key, value in changes.items() if value is not None})
 
     @property
     def kind(self) -> str:

@@ -192,6 +192,8 @@ def prepare(file: WorkloadFile, flags: RealtimeFlags) -> Prepared:
     document = dict(file.values) if is_published else _document(keys)
     files: dict[str, str] = {}
     picture = Picture(None if flags.image is not None else file.path.parent, files)
+    given = msgspec.to_builtins(keys) | document | flags.given()
+    _check_can_be_sent(file, given)
     try:
         workload = workload_from(
             _with_flags_winning(document, flags), image_resolver=picture.resolve, overrides=flags.given(*ROLLOUT_FLAGS)
@@ -208,7 +210,7 @@ def prepare(file: WorkloadFile, flags: RealtimeFlags) -> Prepared:
     start = start_message(workload, model=model, has_live_camera=bool(events))
     basis = _basis(keys, flags, workload)
     plan = _plan(keys, start, workload, interactions)
-    values = msgspec.to_builtins(keys) | document | flags.given() | {"fps": workload.fps, "name": keys.name}
+    values = given | {"fps": workload.fps, "name": keys.name}
     sent = [_without_picture(start), interactions, asdict(plan) | {"start": None, "drop_sessions": keys.drop_sessions}]
     return Prepared(
         workload=workload,
@@ -223,6 +225,40 @@ def prepare(file: WorkloadFile, flags: RealtimeFlags) -> Prepared:
 
 
 ROLLOUT_FLAGS = ("num_chunks", "camera_pattern", "width", "height", "fps", "seed", "flow_shift", "prompt", "image")
+
+
+MAX_CHUNKS = MAX_START_CHARACTERS // len("[[],[],[]]")
+"""No camera script of more chunks fits into ``session.start``."""
+
+
+def _check_can_be_sent(file: WorkloadFile, given: Json) -> None:
+    """Refuse what no JSON message carries, and a length that would fill the memory before it were refused."""
+    for key, value in given.items():
+        if (fault := _fault(key, value)) is not None:
+            raise InvalidRequest(f"{file.path}: {fault}")
+    num_chunks = given.get("num_chunks")
+    if isinstance(num_chunks, int | float) and num_chunks > MAX_CHUNKS:
+        raise InvalidRequest(f"{file.path}: num_chunks is {num_chunks}; a session.start holds at most {MAX_CHUNKS}")
+
+
+def _fault(name: str, value: Any) -> str | None:
+    """What of a value is no JSON, by its place: half of a surrogate pair, a number without end, a date of TOML."""
+    match value:
+        case None | bool() | int():
+            return None
+        case float():
+            return None if math.isfinite(value) else f"{name} is {value}; it must be finite"
+        case str():
+            halves = [character for character in value if "\ud800" <= character <= "\udfff"]
+            return f"{name} holds {halves[0]!r}, which is no character; write UTF-8" if halves else None
+        case Mapping():
+            parts = [(f"{name}.{key!s}"[:80], part) for key, part in value.items()]
+            parts += [(f"a key of {name}", key) for key in value]
+        case list() | tuple():
+            parts = [(f"{name}[{index}]", part) for index, part in enumerate(value)]
+        case _:
+            return f"{name} is a {type(value).__name__}, which JSON has not; write it as text"
+    return next((fault for place, part in parts if (fault := _fault(place, part)) is not None), None)
 
 
 def _published_keys(file: WorkloadFile) -> tuple[RealtimeWorkload, list[str]]:

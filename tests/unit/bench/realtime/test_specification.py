@@ -108,6 +108,13 @@ def test_what_is_late_or_short_is_said_and_not_refused(tmp_path: Path) -> None:
         ({"image": "first.jpg", "num_chunks": 9, "prompt_updates": [{"prompt": "a"}]}, "has no 'after_chunk'"),
         ({"image": "first.jpg", "num_chunks": 9, "width": 100}, "multiple of 16"),
         ({"image": "data:image/png;base64," + "A" * 4_200_000, "num_chunks": 9}, "a server takes 4194304"),
+        (TOML + "num_chunks = 9\nflow_shift = nan\n", "flow_shift is nan; it must be finite"),
+        (TOML + "num_chunks = 9\nchunk_timeout_seconds = inf\n", "chunk_timeout_seconds is inf"),
+        (TOML + "num_chunks = 9\n[extra_params]\na = [2026-01-01]\n", r"extra_params\.a\[0\] is a date, which JSON"),
+        (TOML + "num_chunks = 9\n[[camera_events]]\nafter_chunk = 1\ntranslation = [0, nan, 0]\n", "is nan"),
+        ({"image": "first.jpg", "num_chunks": 9, "prompt": "a\udcff"}, "prompt holds '.udcff', which is no character"),
+        ({"image": "first.jpg", "num_chunks": 9, "extra_params": {"\ud800": 1}}, "a key of extra_params holds"),
+        ({"image": "first.jpg", "num_chunks": 10**9}, "a session.start holds at most 419430"),
         (TOML + "num_chunks = 9\nbuffer_chunks = 10\n", "playback starts with 1 to 9"),
         (TOML + "num_chunks = 9\ndrop_after_chunk = 2\n", "belong together"),
         (TOML + "num_chunks = 9\n[[camera_events]]\nafter_chunk = 9\n", "never sent"),
@@ -118,6 +125,20 @@ def test_what_is_wrong_is_named(tmp_path: Path, content: Any, said: str) -> None
     """File or flag, value and remedy."""
     with pytest.raises(InvalidRequest, match=said):
         made(tmp_path, content)
+
+
+def test_flags_that_no_message_carries(tmp_path: Path) -> None:
+    """A command line may hold bytes that are no text, and numbers without end."""
+    for flags in ({"prompt": "a\udcff"}, {"flow_shift": float("nan")}, {"num_chunks": 10**9}, {"model": "\udcff"}):
+        with pytest.raises(InvalidRequest, match=r"which is no character|must be finite|holds at most"):
+            made(tmp_path, {"image": "first.jpg", "num_chunks": 9}, **flags)
+
+
+def test_what_a_run_changes_leaves_a_null_where_it_is(tmp_path: Path) -> None:
+    """A null of the file is a fault to be told, not a key that a run takes out when it changes others."""
+    (tmp_path / "w.json").write_text('{"num_chunks": 9, "prompt": null, "seed": 1}')
+    file = read_workload(tmp_path / "w.json").changed({"seed": None, "fps": 12})
+    assert file.values == {"name": "w", "kind": "realtime", "num_chunks": 9, "prompt": None, "fps": 12}
 
 
 def test_a_file_that_is_no_json_object(tmp_path: Path) -> None:
