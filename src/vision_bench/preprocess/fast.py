@@ -6,6 +6,7 @@ and says so once.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import threading
 import warnings
@@ -20,7 +21,7 @@ from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from vision_bench.errors import InvalidRequest, MissingExtra
+from vision_bench.errors import InvalidRequest, MissingExtra, MissingTool
 from vision_bench.preprocess import reference
 from vision_bench.preprocess.buffers import BufferPool
 from vision_bench.preprocess.geometry import Grid, Size
@@ -64,6 +65,7 @@ class _Preprocessor(Generic[S]):
     """What videos and images have in common. Safe from several threads at once."""
 
     backends: ClassVar[tuple[Backend, ...]] = ("torchvision",)
+    takes: ClassVar[type[Spec]]
 
     def __init__(
         self,
@@ -86,13 +88,19 @@ class _Preprocessor(Generic[S]):
             backend: whose bits; ``pil`` is for images alone, which Pillow then resizes.
 
         Raises:
-            InvalidRequest: a dtype, number of threads or backend that does not exist.
+            InvalidRequest: settings of another kind, or a dtype, number of threads or backend that does not exist.
             MissingExtra: ``compiled=True`` without Numba.
+            MissingTool: ``compiled=True`` with a Numba that cannot compile here.
         """
+        if not isinstance(spec, self.takes):
+            raise InvalidRequest(
+                f"the settings are a {type(spec).__name__}; {type(self).__name__} takes what "
+                f"{self.takes.__name__}.from_config(checkpoint) gives"
+            )
         if dtype not in STORED:
             raise InvalidRequest(f"dtype {dtype!r} is not one of {', '.join(STORED)}")
-        if threads < 1:
-            raise InvalidRequest(f"{threads} threads cannot work; give 1 or more")
+        if not isinstance(threads, int) or threads < 1:
+            raise InvalidRequest(f"{threads!r} threads cannot work; give a whole number of 1 or more")
         if backend not in self.backends:
             raise InvalidRequest(f"backend {backend!r} is not one of {', '.join(self.backends)}")
         self.backend: Backend = backend
@@ -106,9 +114,10 @@ class _Preprocessor(Generic[S]):
         self._helpers = ThreadPoolExecutor(threads - 1, "preprocess") if threads > 1 else None
 
     def close(self) -> None:
-        """End the threads. The pool stays with whoever holds output."""
-        if self._helpers is not None:
-            self._helpers.shutdown()
+        """End the threads; a later call works without them. The pool stays with whoever holds output."""
+        helpers, self._helpers = self._helpers, None
+        if helpers is not None:
+            helpers.shutdown()
 
     def __enter__(self) -> Self:
         return self
@@ -126,14 +135,15 @@ class _Preprocessor(Generic[S]):
 
     def _run(self, frames: Frames, plan: _Plan, out: NDArray[Any] | None) -> Patches:
         shape = (plan.grid.patches, self.spec.patch_values)
-        values = self.pool.take(shape, STORED[self.dtype]) if out is None else self._checked(out, shape)
+        values = self.pool.take(shape, STORED[self.dtype]) if out is None else self._checked(out, shape, frames)
         shares = self._shares(plan)
 
         def work() -> None:
             for units in shares:
                 self._fill(frames, units, plan, values)
 
-        helpers = [self._helpers.submit(work) for _ in range(self.threads - 1)] if self._helpers else []
+        executor = self._helpers
+        helpers = [executor.submit(work) for _ in range(self.threads - 1)] if executor else []
         work()
         for helper in helpers:
             # One that another call keeps waiting has nothing left to do here.
@@ -154,18 +164,22 @@ class _Preprocessor(Generic[S]):
             edges = sorted({edge - edge % rows for edge in edges})
         return _Shared(list(pairwise(edges)))
 
-    def _checked(self, out: NDArray[Any], shape: tuple[int, int]) -> NDArray[Any]:
+    def _checked(self, out: NDArray[Any], shape: tuple[int, int], frames: Frames) -> NDArray[Any]:
         wanted = np.dtype(STORED[self.dtype])
         if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != wanted:
             given = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
             raise InvalidRequest(f"out is {given}; this input needs {wanted} {shape}")
         if not (out.flags.c_contiguous and out.flags.writeable):
             raise InvalidRequest("out must be C-contiguous and writable")
+        if np.may_share_memory(out, frames):
+            raise InvalidRequest("out lies in the memory of the frames, which are read meanwhile; give another")
         return out
 
 
 class VideoPreprocessor(_Preprocessor[VideoSpec]):
     """Clips to patches: ``VideoPreprocessor(spec)(frames)``."""
+
+    takes = VideoSpec
 
     def __call__(self, frames: Frames, *, out: NDArray[Any] | None = None, target: Size | None = None) -> Patches:
         """Patches of a clip.
@@ -177,7 +191,7 @@ class VideoPreprocessor(_Preprocessor[VideoSpec]):
 
         Raises:
             InvalidMedia: frames that the stock processor would refuse or misread.
-            InvalidRequest: an ``out`` of another shape or dtype.
+            InvalidRequest: an ``out`` of another shape or dtype, or within the frames.
         """
         reference.check_frames(frames, 4)
         return self._run(frames, self._plan(len(frames), Size(*frames.shape[1:3]), target), out)
@@ -196,6 +210,7 @@ class ImagePreprocessor(_Preprocessor[ImageSpec]):
     """Images to patches: ``ImagePreprocessor(spec)(pixels)``."""
 
     backends = ("torchvision", "pil")
+    takes = ImageSpec
 
     def __call__(self, pixels: Frames, *, out: NDArray[Any] | None = None) -> Patches:
         """Patches of an image: (H, W, 3) uint8, RGB; otherwise as :class:`VideoPreprocessor`."""
@@ -228,16 +243,31 @@ class _Shared(Iterator[tuple[int, int]]):
             return next(self._pieces)
 
 
+def why_not_compiled() -> str | None:
+    """What keeps Numba from compiling here; None where nothing does."""
+    if importlib.util.find_spec("numba") is None:
+        return "Numba is not installed"
+    try:
+        # It refuses to be imported beside a NumPy or a Python that is too new for it.
+        is_off = bool(importlib.import_module("numba").config.DISABLE_JIT)
+    except Exception as problem:
+        return f"Numba cannot be imported ({type(problem).__name__}: {problem})"
+    return "NUMBA_DISABLE_JIT is set" if is_off else None
+
+
 def _is_there(compiled: bool | None) -> bool:
     """Whether to compile; a warning where that is not possible and was not turned off."""
     if compiled is False:
         return False
-    if importlib.util.find_spec("numba") is not None:
+    reason = why_not_compiled()
+    if reason is None:
         return True
     if compiled:
-        raise MissingExtra("preprocess", "compiled preprocessing")
+        if importlib.util.find_spec("numba") is None:
+            raise MissingExtra("preprocess", "compiled preprocessing")
+        raise MissingTool(f"preprocessing cannot be compiled: {reason}")
     warnings.warn(
-        "Numba is not installed: preprocessing gives the same bits with NumPy alone, many times slower; "
+        f"{reason}: preprocessing gives the same bits with NumPy alone, many times slower; "
         "pip install 'vision-bench[preprocess]'",
         stacklevel=3,
     )

@@ -21,14 +21,15 @@ from vision_bench.preprocess.fast import POOL_BYTES, VideoPreprocessor
 from vision_bench.preprocess.geometry import Size, budget_target
 from vision_bench.preprocess.reference import Frames
 from vision_bench.preprocess.spec import (
-    BICUBIC,
     IMAGE_FILES,
     VIDEO_FILES,
     Config,
     VideoSpec,
+    check_steps,
     positive,
     processor_name,
     read_settings,
+    rescale_factor,
     triple,
 )
 
@@ -78,11 +79,7 @@ class GemmaSpec:
         files = IMAGE_FILES if part == "image" else VIDEO_FILES
         found = read_settings(config, files, f"{part}_processor")
         name = processor_name(found, f"{part}_processor_type", None, (PROCESSORS[part],))
-        for switch in ("do_resize", "do_rescale"):
-            if found.get(switch, True) is not True:
-                raise InvalidSettings(f"{switch} is {found[switch]!r}; only processors that do it are supported")
-        if found.get("resample", BICUBIC) not in {BICUBIC, None}:
-            raise InvalidSettings(f"resample is {found['resample']!r}; only {BICUBIC} (bicubic) is supported")
+        check_steps(found, "do_resize", "do_rescale")
         budget = positive(found, "max_soft_tokens")
         if budget not in BUDGETS:
             raise InvalidSettings(f"max_soft_tokens is {budget}; it must be one of {', '.join(map(str, BUDGETS))}")
@@ -92,7 +89,7 @@ class GemmaSpec:
             patch_size=positive(found, "patch_size"),
             pooling=positive(found, "pooling_kernel_size"),
             max_tokens=budget,
-            rescale_factor=float(found.get("rescale_factor", 1 / 255)),
+            rescale_factor=rescale_factor(found),
             mean=triple(found, "image_mean") if normalises else None,
             std=triple(found, "image_std", positive=True) if normalises else None,
         )

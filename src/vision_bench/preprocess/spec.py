@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,9 @@ LIMITS_OF_A_CLIP = ("Qwen3VLVideoProcessor",)
 IMAGE_FILES = ("processor_config.json", "preprocessor_config.json")
 VIDEO_FILES = ("processor_config.json", "video_preprocessor_config.json", "preprocessor_config.json")
 """Where transformers looks in a checkpoint's folder, in its order; the first is used only if it has a part for it."""
+
+LEAST, MOST = 2.0**-126, (2 - 2.0**-23) * 2.0**127
+"""Of the positive numbers that float32 holds in full: what a setting may be multiplied or divided by."""
 
 Config = Mapping[str, Any]
 
@@ -119,7 +123,7 @@ class VideoSpec(Spec):
         name = processor_name(found, "video_processor_type", processor, tuple(VIDEO_PROCESSORS))
         return cls(
             **_common(found, name),
-            cap_pixels_per_frame=bool(found.get("cap_pixels_per_frame")),
+            cap_pixels_per_frame=_switch(found, "cap_pixels_per_frame"),
             max_video_tokens=positive(found, "max_video_tokens", VIDEO_PROCESSORS[name]),
         )
 
@@ -160,6 +164,8 @@ def read_settings(config: str | Path | Config, names: tuple[str, ...], part: str
     if isinstance(config, Mapping):
         inner = config.get(part, config)
         return inner if isinstance(inner, Mapping) else config
+    if not isinstance(config, str | os.PathLike):
+        raise InvalidSettings(f"settings are a {type(config).__name__}; give a folder, a file or what is in it")
     path = Path(config)
     if not path.is_dir():
         return read_settings(_load(path), names, part)
@@ -174,7 +180,7 @@ def read_settings(config: str | Path | Config, names: tuple[str, ...], part: str
 def _load(path: Path) -> Config:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, RecursionError) as problem:
         raise InvalidSettings(f"{path} cannot be read as JSON: {problem}") from problem
     if not isinstance(found, dict):
         raise InvalidSettings(f"{path} holds a {type(found).__name__}; a processor's file holds one object")
@@ -192,11 +198,7 @@ def processor_name(found: Config, key: str, given: str | None, known: tuple[str,
 
 def _common(found: Config, name: str) -> dict[str, Any]:
     """The fields of :class:`Spec`, checked."""
-    for switch in ("do_resize", "do_rescale", "do_normalize"):
-        if found.get(switch, True) is not True:
-            raise InvalidSettings(f"{switch} is {found[switch]!r}; only processors that do it are supported")
-    if found.get("resample", BICUBIC) not in {BICUBIC, None}:
-        raise InvalidSettings(f"resample is {found['resample']!r}; only {BICUBIC} (bicubic) is supported")
+    check_steps(found, "do_resize", "do_rescale", "do_normalize")
     min_pixels, max_pixels = _limits(found, name)
     return {
         "processor": name,
@@ -207,8 +209,39 @@ def _common(found: Config, name: str) -> dict[str, Any]:
         "max_pixels": max_pixels,
         "mean": triple(found, "image_mean"),
         "std": triple(found, "image_std", positive=True),
-        "rescale_factor": float(found.get("rescale_factor", 1 / 255)),
+        "rescale_factor": rescale_factor(found),
     }
+
+
+def check_steps(found: Config, *switches: str) -> None:
+    """Refuse a file that turns a step off, or filters in another way."""
+    for switch in switches:
+        if found.get(switch, True) is not True:
+            raise InvalidSettings(f"{switch} is {found[switch]!r}; only processors that do it are supported")
+    if found.get("resample", BICUBIC) not in (BICUBIC, None):  # no set: what is there may be a list
+        raise InvalidSettings(f"resample is {found['resample']!r}; only {BICUBIC} (bicubic) is supported")
+
+
+def rescale_factor(found: Config) -> float:
+    """What brings 8-bit values to 0..1."""
+    value = found.get("rescale_factor", 1 / 255)
+    if not _is_number(value) or value < LEAST:
+        raise InvalidSettings(f"rescale_factor is {value!r}; it must be a number above zero")
+    return float(value)
+
+
+def _switch(found: Config, key: str) -> bool:
+    value = found.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise InvalidSettings(f"{key} is {value!r}; it must be true or false")
+    return bool(value)
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is a number that float32 can hold; NaN and infinity, which JSON files may have, are none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= MOST  # false for NaN, and right for a whole number of any length
 
 
 def _limits(found: Config, name: str) -> tuple[int, int]:
@@ -237,8 +270,8 @@ def positive(found: Config, key: str, default: int | None = None, *, where: str 
 def triple(found: Config, key: str, *, positive: bool = False) -> tuple[float, float, float]:
     value = found.get(key)
     numbers = value if isinstance(value, list | tuple) else []
-    if len(numbers) != 3 or not all(isinstance(one, int | float) for one in numbers):
+    if len(numbers) != 3 or not all(map(_is_number, numbers)):
         raise InvalidSettings(f"{key} is {value!r}; it must be three numbers, for red, green and blue")
-    if positive and min(numbers) <= 0:
+    if positive and min(numbers) < LEAST:
         raise InvalidSettings(f"{key} is {value!r}; each must be more than zero")
     return (float(numbers[0]), float(numbers[1]), float(numbers[2]))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.preprocess_cases import (
     COMPILED,
+    QWEN3_VIDEO,
     VIDEO_CONFIGS,
     golden_cases,
     golden_frames,
@@ -20,7 +22,7 @@ from tests.preprocess_cases import (
     small_video,
 )
 
-from vision_bench.errors import InvalidMedia, InvalidRequest, MissingExtra
+from vision_bench.errors import InvalidMedia, InvalidRequest, MissingExtra, MissingTool
 from vision_bench.preprocess import fast, reference
 from vision_bench.preprocess.fast import ImagePreprocessor, VideoPreprocessor
 from vision_bench.preprocess.spec import VideoSpec
@@ -206,6 +208,36 @@ def test_settings_that_do_not_exist_are_refused(compiled: bool) -> None:
         VideoPreprocessor(small_video(), dtype="float16", compiled=compiled)  # type: ignore[arg-type]
     with pytest.raises(InvalidRequest, match="0 threads"):
         VideoPreprocessor(small_video(), threads=0, compiled=compiled)
+    with pytest.raises(InvalidRequest, match=r"'2' threads cannot work; give a whole number"):
+        VideoPreprocessor(small_video(), threads="2", compiled=compiled)  # type: ignore[arg-type]
+
+
+def test_settings_of_another_kind_are_refused(compiled: bool) -> None:
+    """An image's for videos, a video's for images, the parsed file itself: the message names what to call."""
+    with pytest.raises(InvalidRequest, match=r"are a ImageSpec; VideoPreprocessor takes what VideoSpec.from_config"):
+        VideoPreprocessor(small_image(), compiled=compiled)  # type: ignore[arg-type]
+    with pytest.raises(InvalidRequest, match=r"are a VideoSpec; ImagePreprocessor takes what ImageSpec.from_config"):
+        ImagePreprocessor(small_video(), compiled=compiled)  # type: ignore[arg-type]
+    with pytest.raises(InvalidRequest, match="are a dict"):
+        VideoPreprocessor(QWEN3_VIDEO, compiled=compiled)  # type: ignore[arg-type]
+
+
+def test_output_within_the_frames_is_refused(compiled: bool) -> None:
+    """They are read while it is written: what came out would be of frames overwritten half-way."""
+    spec = small_video()
+    memory = np.zeros(32 * 1536 * 4, np.uint8)
+    frames, out = memory[: 4 * 64 * 64 * 3].reshape(4, 64, 64, 3), memory.view(np.float32).reshape(32, 1536)
+    with pytest.raises(InvalidRequest, match="out lies in the memory of the frames"):
+        VideoPreprocessor(spec, compiled=compiled)(frames, out=out)
+
+
+def test_a_closed_one_still_works(compiled: bool) -> None:
+    """With the caller's thread alone; closing twice is nothing."""
+    preprocess = VideoPreprocessor(small_video(), threads=3, compiled=compiled)
+    before = preprocess(noise(12, 4, 70, 101))
+    preprocess.close()
+    preprocess.close()
+    assert same_bits(preprocess(noise(12, 4, 70, 101)).pixel_values, before.pixel_values)
 
 
 def test_without_numba_it_works_and_says_so(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,3 +252,19 @@ def test_without_numba_it_works_and_says_so(compiled: bool, monkeypatch: pytest.
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             VideoPreprocessor(small_video(), compiled=False)
+
+
+def test_a_numba_that_cannot_compile_is_as_none(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside a NumPy that is too new for it, or switched off: NumPy works, and the warning has the reason."""
+
+    def refuse(_name: str) -> None:
+        raise ImportError("Numba needs NumPy 2.3 or less. Got NumPy 2.4.")
+
+    off = SimpleNamespace(config=SimpleNamespace(DISABLE_JIT=1))
+    for numba, reason in ((refuse, "Numba needs NumPy 2.3 or less"), (lambda _name: off, "NUMBA_DISABLE_JIT is set")):
+        monkeypatch.setattr(fast.importlib, "import_module", numba)
+        with pytest.warns(UserWarning, match=f"{reason}.*the same bits with NumPy alone"):
+            assert VideoPreprocessor(small_video()).compiled is False
+        if compiled:
+            with pytest.raises(MissingTool, match=reason):
+                VideoPreprocessor(small_video(), compiled=True)

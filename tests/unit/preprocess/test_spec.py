@@ -81,7 +81,18 @@ def test_a_cap_changes_sizes_only_where_it_is_switched_on() -> None:
         ({"size": {"shortest_edge": 10, "longest_edge": 5}}, "shortest_edge 10 is more than longest_edge 5"),
         ({"image_mean": 0.5}, "image_mean is 0.5; it must be three numbers"),
         ({"image_std": [0.5, 0, 0.5]}, "each must be more than zero"),
+        ({"image_std": [0.5, 1e-320, 0.5]}, "each must be more than zero"),
+        ({"image_mean": [0.5, float("nan"), 0.5]}, "image_mean is .*nan.*; it must be three numbers"),
+        ({"image_std": [0.5, float("inf"), 0.5]}, "image_std is .*inf.*; it must be three numbers"),
+        ({"image_mean": [0.5, 10**400, 0.5]}, "it must be three numbers"),
+        ({"image_mean": [0.5, True, 0.5]}, "it must be three numbers"),
+        *(
+            ({"rescale_factor": bad}, "rescale_factor is .*; it must be a number above zero")
+            for bad in (0, -1, None, True, "x", [1], 1e-320, float("nan"), float("inf"), 10**400)
+        ),
+        ({"cap_pixels_per_frame": "false"}, "cap_pixels_per_frame is 'false'; it must be true or false"),
         ({"resample": 2}, "resample is 2; only 3"),
+        ({"resample": []}, r"resample is \[\]; only 3"),
         ({"do_resize": False}, "do_resize is False"),
     ],
 )
@@ -110,3 +121,9 @@ def test_files_that_are_no_settings_are_refused(tmp_path: Path) -> None:
     (tmp_path / "half.json").write_text("{")
     with pytest.raises(InvalidSettings, match="cannot be read as JSON"):
         ImageSpec.from_config(tmp_path / "half.json")
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    with pytest.raises(InvalidSettings, match="cannot be read as JSON"):
+        VideoSpec.from_config(tmp_path / "deep.json")
+    for other in (None, 3, [], b"folder"):
+        with pytest.raises(InvalidSettings, match=f"settings are a {type(other).__name__}; give a folder, a file"):
+            VideoSpec.from_config(other)  # type: ignore[arg-type]

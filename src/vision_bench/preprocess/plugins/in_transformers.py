@@ -14,7 +14,6 @@ do. torch and transformers are imported when this is switched on, not before.
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import warnings
 from collections import Counter
@@ -22,6 +21,7 @@ from types import TracebackType
 from typing import Self
 
 from vision_bench.preprocess import stock
+from vision_bench.preprocess.fast import why_not_compiled
 from vision_bench.preprocess.plugins import methods
 from vision_bench.preprocess.plugins.tested import reason_to_refuse
 from vision_bench.preprocess.plugins.work import Work
@@ -88,6 +88,6 @@ def uninstall() -> None:
 
 def why_not() -> str | None:
     """Why :func:`install` would refuse; None when it would not."""
-    if importlib.util.find_spec("numba") is None:
-        return "Numba is not installed, and without it ours is the slower one: pip install 'vision-bench[preprocess]'"
+    if reason := why_not_compiled():
+        return f"{reason}, and without it ours is the slower one: pip install 'vision-bench[preprocess]'"
     return reason_to_refuse(stock.versions())
