@@ -31,6 +31,24 @@ async def test_each_token_is_its_own_event_and_the_finish_reason_rides_on_the_la
     assert not any("usage" in chunk for chunk in [role, *texts])
 
 
+async def test_a_streams_usage_chunk_holds_the_times_of_the_request() -> None:
+    """With per-request metrics, and for one choice; as in vLLM the time to the first token begins with the scheduling,
+    so that it and the decoding are the time in which the tokens of a second are counted."""
+    async with declared(EngineSettings(per_request_metrics=True), latencies=SLOW, tokens=4) as rig:
+        body = HELLO | {"stream": True, "stream_options": {"include_usage": True}}
+        *_, usage, _ = events((await rig.ask(body)).content)
+        told = usage["metrics"]
+        inference_ms = told["time_to_first_token_ms"] + told["generation_time_ms"]
+        assert inference_ms == pytest.approx(4 / told["tokens_per_second"] * 1000)
+        assert told["queue_time_ms"] >= 0
+        whole = (await rig.ask(HELLO)).json()["metrics"]
+        assert set(whole) == set(told)
+        *_, several, _ = events((await rig.ask(body | {"n": 2})).content)
+        assert "metrics" not in several
+        *_, untold, _ = events((await rig.ask(body | {"stream_options": {}})).content)
+        assert "metrics" not in untold
+
+
 async def test_streamed_text_is_the_text_of_the_whole_answer() -> None:
     """Streaming changes nothing but the packaging."""
     async with declared() as rig:

@@ -153,17 +153,17 @@ def visual_tokens_of(usage: Mapping[str, Any] | None) -> int | None:
 def reported_of(metrics: Mapping[str, Any] | None) -> dict[str, float]:
     """The upstream's own stages from the ``metrics`` of an answer of vLLM with ``--enable-per-request-metrics``.
 
-    Its time to the first token begins when the engine has the request, so preprocessing is in none of them.
+    Its time to the first token begins when the request is scheduled: neither preprocessing nor the queue is in it.
     """
-    told = {name: _milliseconds((metrics or {}).get(name)) for name in _METRICS}
-    queue_ms, first_ms, generation_ms = (told[name] for name in _METRICS)
-    found = {"upstream_queue": queue_ms, "upstream_decode": generation_ms}
-    if queue_ms is not None and first_ms is not None and first_ms >= queue_ms:
-        found["upstream_prefill"] = first_ms - queue_ms
-    return {name: ms for name, ms in found.items() if ms is not None}
+    told = {stage: _milliseconds((metrics or {}).get(name)) for stage, name in _METRICS.items()}
+    return {stage: ms for stage, ms in told.items() if ms is not None}
 
 
-_METRICS = ("queue_time_ms", "time_to_first_token_ms", "generation_time_ms")
+_METRICS = {
+    "upstream_queue": "queue_time_ms",
+    "upstream_prefill": "time_to_first_token_ms",
+    "upstream_decode": "generation_time_ms",
+}
 
 
 def _milliseconds(value: object) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +27,7 @@ from vision_bench.live.receipt import (
 from vision_bench.live.ring import Frame
 
 MS = 1_000_000
+CAPTURES = Path(__file__).parents[2] / "golden" / "vllm_captures"
 
 
 def on(clock: str, **readings_ms: float) -> dict[str, Stamp]:
@@ -194,11 +196,15 @@ def test_visual_tokens_are_those_of_pictures() -> None:
         assert visual_tokens_of(odd) is None
 
 
-def test_the_upstreams_stages_come_from_its_own_metrics() -> None:
-    """As vLLM tells them with per-request metrics: queue, then the rest up to the first token, then generation."""
-    told = {"time_to_first_token_ms": 34.2, "generation_time_ms": 64.5, "queue_time_ms": 0.2, "mean_itl_ms": 4.3}
-    assert reported_of(told) == pytest.approx(
-        {"upstream_queue": 0.2, "upstream_prefill": 34.0, "upstream_decode": 64.5}
+def test_the_upstream_tells_its_own_stages() -> None:
+    """As vLLM means them: its time to the first token runs from the scheduling, so that with the decoding it is the
+    time in which the tokens of a second are counted, and the queue is no part of it."""
+    captured = json.loads((CAPTURES / "20a_nocache_fps1_audio.json").read_text(encoding="utf-8"))["response"]
+    told, tokens = captured["metrics"], captured["usage"]["completion_tokens"]
+    stages = reported_of(told)
+    assert stages["upstream_prefill"] + stages["upstream_decode"] == pytest.approx(
+        tokens / told["tokens_per_second"] * 1000
     )
+    assert stages["upstream_queue"] == told["queue_time_ms"]
     assert reported_of(None) == reported_of({"queue_time_ms": None, "generation_time_ms": float("nan")}) == {}
-    assert reported_of({"time_to_first_token_ms": 1.0, "queue_time_ms": 2.0}) == {"upstream_queue": 2.0}
+    assert reported_of({"queue_time_ms": 2.0, "time_to_first_token_ms": -1.0}) == {"upstream_queue": 2.0}

@@ -18,7 +18,7 @@ from vision_bench.engine.chat.exchange import ClientLeft, Exchange, header, read
 from vision_bench.engine.chat.metrics import EngineMetrics
 from vision_bench.engine.chat.model import BadChatRequest, ChatModel
 from vision_bench.engine.chat.parse import parse_chat
-from vision_bench.engine.chat.replies import Choice, Json, ReplyHead
+from vision_bench.engine.chat.replies import Choice, ReplyHead, request_metrics
 from vision_bench.engine.chat.settings import EngineSettings
 from vision_bench.engine.chat.streaming import StreamedAnswer
 from vision_bench.engine.chat.truth import Timeline, TruthLog
@@ -154,7 +154,8 @@ class ChatRoute:
                 await exchange.half(head.completion(said, answering.prepared, None))
             raise
         choices.sort(key=lambda choice: choice.index)
-        metrics = request_metrics(answering.timeline) if self._settings.per_request_metrics else None
+        is_told = self._settings.tells_metrics(answering.request.n)
+        metrics = request_metrics(answering.timeline) if is_told else None
         await exchange.json(200, head.completion(choices, answering.prepared, metrics))
 
     async def _refuse(self, exchange: Exchange, problem: BadChatRequest, timeline: Timeline) -> None:
@@ -210,21 +211,3 @@ class ChatRoute:
 async def _error_event(exchange: Exchange, message: str) -> None:
     await exchange.event(internal_error(message))
     await exchange.done()
-
-
-def request_metrics(timeline: Timeline) -> Json:
-    """The ``metrics`` of ``--enable-per-request-metrics``. Its TTFT leaves preprocessing out, as vLLM's does."""
-    total_ms = (
-        None
-        if timeline.queue_ms is None or timeline.inference_ms is None
-        else timeline.queue_ms + timeline.inference_ms
-    )
-    prefill_ms, queue_ms = timeline.prefill_ms, timeline.queue_ms
-    return {
-        "time_to_first_token_ms": None if prefill_ms is None or queue_ms is None else queue_ms + prefill_ms,
-        "generation_time_ms": timeline.decode_ms,
-        "queue_time_ms": queue_ms,
-        "mean_itl_ms": timeline.tpot_ms,
-        "tokens_per_second": timeline.tokens / total_ms * 1e3 if total_ms else None,
-        "speculative_decoding": None,
-    }

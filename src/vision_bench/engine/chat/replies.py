@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vision_bench.engine.chat.model import Prepared
+from vision_bench.engine.chat.truth import Timeline
 
 FINGERPRINT = "vllm-0.32.0-embedded"
 GRAMMAR_STOP_TOKEN = 151645
@@ -200,4 +201,17 @@ def _model_card(name: str, created: int, max_model_len: int) -> Json:
         "parent": None,
         "max_model_len": max_model_len,
         "permission": [permission],
+    }
+
+
+def request_metrics(timeline: Timeline) -> Json:
+    """The ``metrics`` of ``--enable-per-request-metrics``. Its TTFT begins with the scheduling, as vLLM's does."""
+    inference_ms = timeline.inference_ms
+    return {
+        "time_to_first_token_ms": timeline.prefill_ms,
+        "generation_time_ms": timeline.decode_ms,
+        "queue_time_ms": timeline.queue_ms,
+        "mean_itl_ms": timeline.tpot_ms,
+        "tokens_per_second": timeline.tokens / inference_ms * 1e3 if inference_ms else None,
+        "speculative_decoding": None,
     }

@@ -39,3 +39,7 @@ class EngineSettings:
     def model_name(self) -> str:
         """The name answers carry: the first served one."""
         return self.served_model_names[0]
+
+    def tells_metrics(self, choices: int) -> bool:
+        """Whether an answer holds its request's times: they are of one choice, so of several nothing is told."""
+        return self.per_request_metrics and choices == 1

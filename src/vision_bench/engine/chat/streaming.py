@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from vision_bench.engine.chat.answering import Answering, Piece
 from vision_bench.engine.chat.exchange import Exchange
-from vision_bench.engine.chat.replies import Json, ReplyHead, running_usage
+from vision_bench.engine.chat.replies import Json, ReplyHead, request_metrics, running_usage
 from vision_bench.engine.chat.settings import EngineSettings
 
 
@@ -35,7 +35,9 @@ class StreamedAnswer:
         await self._answering.run(self._emit)
         if self._with_usage:
             tokens = sum(self._counts.values())
-            await self._exchange.event(self._head.usage_chunk(self._answering.prepared, tokens, None))
+            answering = self._answering
+            metrics = request_metrics(answering.timeline) if self._settings.tells_metrics(answering.request.n) else None
+            await self._exchange.event(self._head.usage_chunk(answering.prepared, tokens, metrics))
         await self._exchange.done()
 
     async def _introduce(self, index: int) -> None:
