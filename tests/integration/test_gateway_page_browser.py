@@ -88,6 +88,8 @@ async def test_a_clip_becomes_four_fields_and_a_waterfall(tmp_path: Path) -> Non
         stages = await opened.until_text("#clip-stages", "check the four fields")
         assert "n/a" not in stages, stages
         run, (record,) = await saved_run(opened, tmp_path)
+        await opened.page.set_viewport_size({"width": 390, "height": 800})
+        assert await opened.page.evaluate("document.documentElement.scrollWidth") <= 390  # a phone needs no sideways
         sent = next(request.json() for request in stub.requests if request.path.endswith("/chat/completions"))
     assert (record.item, record.outcome, record.is_valid, record.status) == ("clip.mp4", "ok", True, 200)
     stamps = [record.due_ns, record.enc_ns, record.ser_ns, record.hdr_ns, record.rsp_ns, record.end_ns, record.par_ns]

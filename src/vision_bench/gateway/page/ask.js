@@ -8,6 +8,7 @@ import { keepQuestion, now } from "./stamps.js";
 import { drawStages } from "./waterfall.js";
 
 const SHOWN_FRAMES = 12;
+const MODEL_STAGES = ["first_token", "final_token"]; // on the gateway's clock, and the model's work
 const PLACES = { publisher: "network", between: "network", server: "gateway", upstream: "model", client: "browser" };
 
 let leaving = null;
@@ -121,7 +122,11 @@ function showReceipt(record, receipt) {
   drawStages(
     "ask-stages",
     "The newest frame, and the question about it, on the gateway's clock",
-    known.map((stage) => ({ name: stage.stage.replaceAll("_", " "), ms: stage.ms, place: PLACES[stage.place] })),
+    known.map(({ stage, ms, place }) => ({
+      name: stage.replaceAll("_", " "),
+      ms,
+      place: MODEL_STAGES.includes(stage) ? "model" : PLACES[place],
+    })),
   );
 }
 

@@ -108,7 +108,8 @@ async function send(record, question) {
 
 /**
  * The browser's stages on its own clock; the gateway's are durations that it told. Two clocks are never subtracted:
- * what is left of the wait beside the gateway's total is the network's.
+ * what is left of the wait beside the gateway's total is the
+ * way there and back, through the browser's own processes too.
  */
 function stages(record, { queue = null, upstream = null, total = null }) {
   const between = (start, end) => (record[end] - record[start]) / 1e6;
@@ -118,7 +119,7 @@ function stages(record, { queue = null, upstream = null, total = null }) {
   return [
     { name: "read and encode the clip", ms: between("dec_ns", "enc_ns"), place: "browser" },
     { name: "write the body", ms: between("enc_ns", "ser_ns"), place: "browser" },
-    { name: "network", ms: total === null ? null : positive(waited - total), place: "network" },
+    { name: "network, and the browser's own work", ms: total === null ? null : positive(waited - total), place: "network" },
     { name: "gateway: the upload, and its own work", ms: own, place: "gateway" },
     { name: "gateway: wait for a permit", ms: queue, place: "gateway" },
     { name: "model", ms: upstream, place: "model" },

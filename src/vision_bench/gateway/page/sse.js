@@ -8,9 +8,9 @@ export async function* events(stream) {
   try {
     while (true) {
       const { done, value } = await reader.read();
-      waiting += done ? "\n" : value;
-      // A CR at the end may be the first half of a CR LF.
-      const whole = waiting.endsWith("\r") ? waiting.slice(0, -1) : waiting;
+      waiting += done ? "" : value;
+      // A CR at the end may be the first half of a CR LF, unless nothing follows.
+      const whole = !done && waiting.endsWith("\r") ? waiting.slice(0, -1) : waiting;
       const lines = whole.split(/\r\n|\r|\n/);
       waiting = lines.pop() + waiting.slice(whole.length);
       for (const line of lines) {
