@@ -156,6 +156,34 @@ async def test_deadlines_are_of_media_and_pongs_do_not_extend_them(
     assert record.pongs > 0
 
 
+async def test_a_server_that_stops_reading_holds_nobody() -> None:
+    """A message that cannot go out waits no longer than the chunk that it would be for, start and event alike."""
+
+    async def deaf_from_the_start(stage: Stage) -> None:
+        stage.socket.transport.pause_reading()
+        await over.wait()
+
+    async def deaf_later(stage: Stage) -> None:
+        await stage.begin()
+        stage.socket.transport.pause_reading()
+        await stage.chunk(0, frames=9)
+        await over.wait()
+
+    over = asyncio.Event()
+    large = "x" * 40_000_000  # more than the kernel takes for somebody who does not read
+    async with scripted(deaf_from_the_start) as address:
+        start = json.dumps({"type": "session.start", "prompt": large})
+        record = await hold(RealtimeTarget(address, plan(start=start, patience=Patience(1.0, 20, 20))))
+        over.set()
+    over.clear()
+    assert (record.outcome, record.start_sent_ns) == ("first_chunk_timeout", None)
+    async with scripted(deaf_later) as address:
+        event = {**prompt_event("a"), "padding": large}
+        record = await hold(RealtimeTarget(address, plan(patience=Patience(20, 1.0, 20), interactions={0: [event]})))
+        over.set()
+    assert (record.outcome, record.detail) == ("chunk_timeout", "after 1 of 3 chunks")
+
+
 @pytest.mark.parametrize(
     ("before", "outcome"), [("start", "start_refused"), ("media", "late_error"), ("end", "session_error")]
 )

@@ -111,8 +111,8 @@ class _Session:
         """From ``session.start`` to the end, whatever it is."""
         pings = asyncio.create_task(self._ping())
         try:
-            await self._socket.send(self._plan.start)
-            self._fact("started")
+            if await self._say(self._plan.start):
+                self._fact("started")
             while not self._reader.is_done and self._record.outcome is None:
                 await self._next()
             if self._record.outcome is None:
@@ -164,12 +164,28 @@ class _Session:
         plan = self._plan
         while self._due and self._due[0] <= received:
             for message in plan.interactions[self._due.pop(0)]:
-                await self._control(message)
+                await self._say(message, is_control=True)
         if plan.is_dropped(self._record.index, received):
             self._socket.transport.abort()
             self._fact("left")
         elif plan.stop_after_chunk is not None and received >= plan.stop_after_chunk and not self._record.stop_sent_ns:
-            await self._control(_encode(STOP))
+            await self._say(_encode(STOP), is_control=True)
+
+    async def _say(self, message: str, *, is_control: bool = False) -> bool:
+        """Send within the time that the next chunk has, since a server may stop reading; False when it did not go.
+
+        A connection that has ended is noticed by reading: what came before its end is not read yet.
+        """
+        until_ns, outcome = self._deadline()
+        try:
+            async with asyncio.timeout((until_ns - time.monotonic_ns()) / NS_PER_SECOND):
+                await (self._control(message) if is_control else self._socket.send(message))
+        except TimeoutError:
+            self._fact("late", text=outcome)
+            return False
+        except ConnectionClosed:
+            return False
+        return True
 
     async def _control(self, message: str) -> None:
         """Send a control message, noted before it goes so that no reply can be there sooner."""
@@ -186,7 +202,7 @@ class _Session:
     def _deadline(self) -> tuple[int, str]:
         """Until when the next message must be there, and what it is called when it is not."""
         patience, reader = self._plan.patience, self._reader
-        started_ns = self._record.start_sent_ns or 0
+        started_ns = self._record.start_sent_ns or self._record.connected_ns or 0
         if reader.last_media_ns is None:
             until_ns, outcome = started_ns + _ns(patience.first_chunk_seconds), FIRST_CHUNK_TIMEOUT
         else:
