@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vision_bench.errors import VisionBenchError
-from vision_bench.preprocess.reference import Frames, Patches, shift_and_scale, to_bfloat16
+from vision_bench.preprocess.reference import Frames, Patches, levels, to_bfloat16
 from vision_bench.preprocess.spec import Spec
 
 Level = Literal["E0", "E1", "E2", "E3"]
@@ -39,6 +39,16 @@ SIZES = [
     (2, 33, 1200),
 ]
 """Worked sizes (frames, height, width): one filter, both, none; enlarged and shrunk; odd counts; portrait; a strip."""
+
+
+class Levels(Protocol):
+    """Settings that say themselves how far apart 8-bit levels are in what they give; a :class:`Spec` is looked up."""
+
+    def levels(self) -> NDArray[np.float32]:
+        """(D,) how many 8-bit levels a difference of 1 is, in each column."""
+
+
+Settings = Spec | Levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +86,7 @@ class Shapeless(Unequal):
     """Two results that are not even of one shape; one of the two sizes them wrongly."""
 
 
-def compare(ours: Patches, theirs: Patches, spec: Spec) -> Comparison:
+def compare(ours: Patches, theirs: Patches, spec: Settings) -> Comparison:
     """The level that two results of one input reach.
 
     Raises:
@@ -102,10 +112,9 @@ def _level(one: NDArray[np.float32], other: NDArray[np.float32], apart: NDArray[
     return "E2" if apart.max() < 1.5 and off <= MOST_OFF_BY_ONE else "E3"
 
 
-def _levels_apart(one: NDArray[np.float32], other: NDArray[np.float32], spec: Spec) -> NDArray[np.float32]:
+def _levels_apart(one: NDArray[np.float32], other: NDArray[np.float32], spec: Settings) -> NDArray[np.float32]:
     """(N, D) absolute differences, with the normalisation undone."""
-    scale = np.repeat(shift_and_scale(spec)[1], spec.patch_values // 3)
-    apart: NDArray[np.float32] = np.abs(one - other) * scale
+    apart: NDArray[np.float32] = np.abs(one - other) * (levels(spec) if isinstance(spec, Spec) else spec.levels())
     return apart
 
 
@@ -121,7 +130,7 @@ class Verdict:
     """By size of input, as people write it."""
 
 
-def check(ours: Processor, theirs: Processor, spec: Spec, inputs: Iterable[Frames], against: str) -> Verdict:
+def check(ours: Processor, theirs: Processor, spec: Settings, inputs: Iterable[Frames], against: str) -> Verdict:
     """Compare two processors on the same inputs.
 
     Args:

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from vision_bench.errors import InvalidSettings
 from vision_bench.preprocess import reference
 from vision_bench.preprocess.buffers import BufferPool
+from vision_bench.preprocess.equivalence import Unequal
 from vision_bench.preprocess.fast import POOL_BYTES, VideoPreprocessor
 from vision_bench.preprocess.geometry import Size, budget_target
-from vision_bench.preprocess.reference import Frames
+from vision_bench.preprocess.reference import Frames, Patches
 from vision_bench.preprocess.spec import (
     IMAGE_FILES,
     VIDEO_FILES,
@@ -51,6 +52,18 @@ class GemmaPatches(NamedTuple):
     """(T, patches of the budget, 2): column and row of each patch; -1 where there is none."""
     tokens: int
     """Visual tokens that one frame becomes."""
+
+    def flat(self) -> Patches:
+        """All rows one below another, and (4,) frames, patches down, patches across, tokens: to compare two of them.
+
+        Raises:
+            Unequal: places that are not those of whole rows from the top left, the rest of the budget nowhere.
+        """
+        frames, rows, columns = self.pixel_values.shape
+        across, down = (int(most) + 1 for most in self.positions[0].max(axis=0))
+        if not np.array_equal(self.positions, _positions(frames, rows, down, across)):
+            raise Unequal(f"the places of {frames} frames of {across}x{down} patches are not row by row")
+        return Patches(self.pixel_values.reshape(-1, columns), np.array([frames, down, across, self.tokens]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +121,11 @@ class GemmaSpec:
         """The size that a frame of ``size`` is given."""
         return budget_target(size, patch_size=self.patch_size, pooling=self.pooling, max_tokens=self.max_tokens)
 
+    def levels(self) -> NDArray[np.float32]:
+        """(D,) how many 8-bit levels a difference of 1 is, in each column."""
+        back = np.float32(1.0 / self.rescale_factor)
+        return np.tile(np.array(self.std or (1, 1, 1), np.float32) * back, self.patch_size**2)
+
     def table(self) -> NDArray[np.float32]:
         """(3, 256) what each 8-bit value of red, green and blue becomes."""
         values = np.tile(np.arange(256, dtype=np.float32), (3, 1))
@@ -120,10 +138,13 @@ class GemmaSpec:
 
     def positions(self, frames: int, size: Size) -> NDArray[np.int64]:
         """(frames, patches of the budget, 2) of frames that have the target size ``size``."""
-        down, across = size.height // self.patch_size, size.width // self.patch_size
-        found = np.full((self.max_patches, 2), NOWHERE, np.int64)
-        found[: down * across] = np.indices((down, across))[::-1].reshape(2, -1).T
-        return np.repeat(found[None], frames, axis=0)
+        return _positions(frames, self.max_patches, size.height // self.patch_size, size.width // self.patch_size)
+
+
+def _positions(frames: int, rows: int, down: int, across: int) -> NDArray[np.int64]:
+    found = np.full((rows, 2), NOWHERE, np.int64)
+    found[: down * across] = np.indices((down, across))[::-1].reshape(2, -1).T
+    return np.repeat(found[None], frames, axis=0)
 
 
 def plain(frames: Frames, spec: GemmaSpec) -> GemmaPatches:

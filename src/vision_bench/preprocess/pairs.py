@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from vision_bench.errors import UnknownName
 from vision_bench.preprocess import reference, stock
-from vision_bench.preprocess.equivalence import Processor
+from vision_bench.preprocess.equivalence import Processor, Settings
 from vision_bench.preprocess.fast import ImagePreprocessor, VideoPreprocessor
-from vision_bench.preprocess.spec import Config, ImageSpec, VideoSpec
+from vision_bench.preprocess.gemma import PROCESSORS, GemmaPatches, GemmaPreprocessor, GemmaSpec, plain
+from vision_bench.preprocess.reference import Frames, Patches
+from vision_bench.preprocess.spec import IMAGE_FILES, VIDEO_FILES, Config, ImageSpec, VideoSpec, read_settings
 
 REFERENCE = "preprocess.reference (NumPy)"
 
@@ -20,7 +24,7 @@ class Pair:
 
     ours: Processor
     theirs: Processor
-    spec: VideoSpec | ImageSpec
+    spec: Settings
     against: str
     """What ``theirs`` is, with versions."""
 
@@ -38,6 +42,8 @@ def video_pair(config: str | Path | Config, against: str, threads: int) -> Pair:
     """
     if against == "pil":
         raise UnknownName("there is no PIL-backed video processor; compare images with it")
+    if _is_gemma(config, "video"):
+        return _gemma_pair(config, "video", against, threads)
     spec = VideoSpec.from_config(config)
     ours = VideoPreprocessor(spec, threads=threads)
     if _is_stock(against):
@@ -47,6 +53,8 @@ def video_pair(config: str | Path | Config, against: str, threads: int) -> Pair:
 
 def image_pair(config: str | Path | Config, against: str, threads: int) -> Pair:
     """The image processors of a checkpoint; otherwise as :func:`video_pair`. ``pil``: both with that backend."""
+    if _is_gemma(config, "image"):
+        return _gemma_pair(config, "image", against, threads)
     spec = ImageSpec.from_config(config)
     if against == "pil":
         as_pil = ImagePreprocessor(spec, threads=threads, backend="pil")
@@ -55,6 +63,29 @@ def image_pair(config: str | Path | Config, against: str, threads: int) -> Pair:
     if _is_stock(against):
         return Pair(ours, stock.stock_image(spec), spec, _stock(threads))
     return Pair(ours, lambda pixels: reference.image(pixels, spec), spec, REFERENCE)
+
+
+def _is_gemma(config: str | Path | Config, part: Literal["image", "video"]) -> bool:
+    files = IMAGE_FILES if part == "image" else VIDEO_FILES
+    return read_settings(config, files, f"{part}_processor").get(f"{part}_processor_type") == PROCESSORS[part]
+
+
+def _gemma_pair(config: str | Path | Config, part: Literal["image", "video"], against: str, threads: int) -> Pair:
+    """Gemma 4's, for clips or for single images; their places and tokens are compared, too."""
+    if against == "pil":
+        raise UnknownName("the PIL-backed processor of Gemma 4 was not rebuilt here; compare with stock")
+    spec = GemmaSpec.from_config(config, part)
+    fast = GemmaPreprocessor(spec, threads=threads)
+
+    def flat(process: Callable[[Frames], GemmaPatches]) -> Processor:
+        def run(frames: Frames) -> Patches:
+            return process(frames[None] if part == "image" else frames).flat()
+
+        return run
+
+    if _is_stock(against):
+        return Pair(flat(fast), stock.stock_gemma(spec), spec, _stock(threads))
+    return Pair(flat(fast), flat(lambda frames: plain(frames, spec)), spec, REFERENCE)
 
 
 def _is_stock(against: str) -> bool:

@@ -124,6 +124,11 @@ def shift_and_scale(spec: Spec, backend: Backend = "torchvision") -> tuple[NDArr
     return np.array(spec.mean, np.float32) * back, np.array(spec.std, np.float32) * back
 
 
+def levels(spec: Spec) -> NDArray[np.float32]:
+    """(D,) how many 8-bit levels a difference of 1 is, in each column."""
+    return np.repeat(shift_and_scale(spec)[1], spec.patch_values // 3)
+
+
 def table(spec: Spec, backend: Backend = "torchvision") -> NDArray[np.float32]:
     """(3, 256) what each 8-bit value of each channel becomes: 768 numbers are all that normalising can give."""
     shift, scale = shift_and_scale(spec, backend)

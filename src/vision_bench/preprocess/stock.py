@@ -13,6 +13,7 @@ from typing import Any
 
 from vision_bench.errors import MissingTool
 from vision_bench.preprocess.equivalence import Processor
+from vision_bench.preprocess.gemma import GemmaPatches, GemmaSpec
 from vision_bench.preprocess.reference import Backend, Frames, Patches
 from vision_bench.preprocess.spec import ImageSpec, VideoSpec
 
@@ -20,6 +21,8 @@ _MODULES = {
     "Qwen2VLVideoProcessor": "transformers.models.qwen2_vl.video_processing_qwen2_vl",
     "Qwen3VLVideoProcessor": "transformers.models.qwen3_vl.video_processing_qwen3_vl",
     "Qwen2VLImageProcessor": "transformers.models.qwen2_vl.image_processing_qwen2_vl",
+    "Gemma4ImageProcessor": "transformers.models.gemma4.image_processing_gemma4",
+    "Gemma4VideoProcessor": "transformers.models.gemma4.video_processing_gemma4",
     "Qwen2VLImageProcessorPil": "transformers.models.qwen2_vl.image_processing_pil_qwen2_vl",
 }
 
@@ -54,6 +57,35 @@ def stock_image(spec: ImageSpec, backend: Backend = "torchvision") -> Processor:
         # Told where the channels are: left to guess, an image three pixels high is taken to begin with them.
         found = process(pixels, input_data_format="channels_last", return_tensors="pt")
         return Patches(found["pixel_values"].numpy(), found["image_grid_thw"].numpy()[0])
+
+    return run
+
+
+def stock_gemma(spec: GemmaSpec) -> Processor:
+    """Gemma 4's image or video processor with these settings; patches and places as :meth:`GemmaPatches.flat` has them.
+
+    Raises:
+        MissingTool: torch, torchvision or transformers is not installed.
+    """
+    normal = {} if spec.mean is None or spec.std is None else {"image_mean": [*spec.mean], "image_std": [*spec.std]}
+    process = processor_class(spec.processor)(
+        patch_size=spec.patch_size,
+        pooling_kernel_size=spec.pooling,
+        max_soft_tokens=spec.max_tokens,
+        rescale_factor=spec.rescale_factor,
+        do_normalize=bool(normal),
+        **normal,
+    )
+
+    def run(frames: Frames) -> Patches:
+        if frames.ndim == 3:
+            found = process(frames, input_data_format="channels_last", return_tensors="pt")
+            names = ("pixel_values", "image_position_ids", "num_soft_tokens_per_image")
+        else:
+            found = process(frames, do_sample_frames=False, return_tensors="pt")
+            names = ("pixel_values_videos", "video_position_ids", "num_soft_tokens_per_video")
+        values, places, tokens = (found[name] for name in names)
+        return GemmaPatches(values.numpy(), places.numpy(), int(tokens[0])).flat()
 
     return run
 
