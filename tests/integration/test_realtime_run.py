@@ -159,6 +159,7 @@ async def test_chunks_held_back_are_no_failure(tmp_path: Path) -> None:
     (step,) = summary["steps"]
     assert step["requests"]["ok"] == 1
     assert step["oddities"]["chunks_not_announced"] == 1
+    assert (step["pixels"]["other_number"], step["pixels"]["other_chunk"]) == (0, 0)
 
 
 async def test_warm_up_sessions_are_counted_and_left_out(tmp_path: Path) -> None:
@@ -190,3 +191,24 @@ async def test_a_video_that_is_kept_and_a_run_that_was_killed(tmp_path: Path) ->
     assert step["requests"]["outcomes"] == {"lost": 1}
     assert step["chunks"]["received"] == 6
     assert step["integrity"]["decoded"] == 1
+
+
+async def test_a_killed_run_that_was_reported_goes_on_without_mixing_its_sessions(tmp_path: Path) -> None:
+    """A resumed run counts on from the sessions that were lost, too: no video, picture or fact of theirs is its."""
+    async with realtime_engine(fast()) as rig:
+        await measured(tmp_path, rig.socket_url, WORKLOAD, own={"save_video": True})
+        folder = tmp_path / "run"
+        (folder / "records.jsonl").write_bytes(b"")
+        (folder / "pictures.jsonl").unlink()
+        (folder / "steps.jsonl").write_bytes((folder / "steps.jsonl").read_bytes().splitlines(keepends=True)[0])
+        lines = (folder / "facts.jsonl").read_bytes().splitlines(keepends=True)
+        (folder / "facts.jsonl").write_bytes(b"".join(lines[:16]))
+        video = folder / "videos" / "000000.mp4"
+        video.write_bytes(video.read_bytes()[:20_000])
+        cut = write_summary(folder)["steps"][0]
+        assert cut["pixels"]["pictures"] < 105
+        summary = await measured(tmp_path, rig.socket_url, WORKLOAD, own={"save_video": True}, is_resumed=True)
+    (step,) = summary["steps"]
+    assert sorted(path.name for path in (folder / "videos").iterdir()) == ["000000.mp4", "000001.mp4"]
+    assert (video.stat().st_size, step["each"][0]["session"]) == (20_000, 1)
+    assert (step["integrity"]["whole"], step["pixels"]["pictures"]) == (1, 105)

@@ -16,7 +16,7 @@ from vision_bench.bench.driver import Driver, StepFacts
 from vision_bench.bench.kind import Kind, Link
 from vision_bench.bench.plan import Program, Step
 from vision_bench.bench.record import OK, Record
-from vision_bench.bench.rundir import RunFolder, read_records, read_steps
+from vision_bench.bench.rundir import RunFolder, read_steps
 from vision_bench.stats import percentile
 
 Json = dict[str, Any]
@@ -72,7 +72,7 @@ class Session:
         self._is_warm = False
         self._done = {log.begin["plan"] for log in logs if log.is_complete}
         self._next_step = max((log.step for log in logs), default=0) + 1
-        earlier = max((record.ordinal for record in read_records(folder.path, kind.record)), default=-1)
+        earlier = max((record.ordinal for record in kind.read(folder.path)), default=-1)
         self._driver: Driver[Record] = Driver(
             make=kind.record,
             send=link.send,

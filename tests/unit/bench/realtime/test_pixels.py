@@ -57,3 +57,21 @@ def test_a_rollout_of_one_chunk_is_numbered_by_its_place() -> None:
     proof = prove([Marks(place, 0) for place in range(8)], [replace(only, generation_index=None)])
     assert proof is not None
     assert proof.other_chunk == 0
+
+
+def test_pictures_of_a_chunk_that_was_not_announced_are_its_own() -> None:
+    """The encoder held chunk 1 back: its pictures come with chunk 2, marked 1, and nothing is of another chunk."""
+    first, _, third = arrivals(0, 1, 2, started={2: ["a"]})
+    marks = [marks_of(place, chunk, ["a"] if chunk >= 2 else []) for place, chunk in enumerate(CHUNK_OF)]
+    proof = prove(marks, [first, third])
+    assert proof is not None
+    assert (proof.other_number, proof.other_chunk, proof.events_started, proof.events_seen_there) == (0, 0, 1, 1)
+
+
+def test_numbers_that_no_stream_has_take_no_memory() -> None:
+    """A server may announce any index and any count; only what was decoded is looked at."""
+    first, second, _ = CHUNKS
+    huge = [replace(first, announced_frames=2**53), replace(second, generation_index=2**53)]
+    proof = prove(true_marks(), huge)
+    assert proof is not None
+    assert (proof.other_chunk, proof.events_started) == (24, 0)
