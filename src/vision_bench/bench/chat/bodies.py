@@ -23,7 +23,8 @@ Buffer = bytes | memoryview
 NONCE = "\ue000nonce\ue000"  # of the private use area: no prompt holds it by accident, and JSON does not escape it
 THREAD = "\ue000thread\ue000"
 MEDIA = "\ue000media\ue000"
-_SLOT = re.compile(f"({NONCE}|{THREAD}|{MEDIA})".encode())
+STREAM = "\ue000stream\ue000"
+_SLOT = re.compile(f"({NONCE}|{THREAD}|{MEDIA}|{STREAM})".encode())
 _BLOCK_BYTES = 4096
 
 Vary = Callable[[bytes, int], bytes]
@@ -91,7 +92,7 @@ def encode_json(body: Json) -> bytes:
 def make_template(
     name: str, body: Json, *, clip: bytes | None = None, encode: Callable[[], FreshBody] | None = None
 ) -> Template:
-    """The template of a body whose slots are written as NONCE, THREAD and MEDIA."""
+    """The template of a body whose slots are written as NONCE, THREAD, MEDIA and STREAM."""
     encoded = encode_json(body)
     digest = hashlib.sha256(encoded + (clip or b"")).digest()
     return Template(name, tuple(_SLOT.split(encoded)), digest, clip, encode)
@@ -110,6 +111,9 @@ class Bodies:
         salt: what makes this run's nonces its own; the run's seed.
         batch_size: bodies in one request; None sends single chats.
         vary: makes the variants of clips whose template has a media slot.
+
+    Attributes:
+        stream: the id of the live stream that is asked about, known once its film plays; in no digest.
     """
 
     def __init__(
@@ -126,6 +130,7 @@ class Bodies:
         self._salt = salt
         self._batch_size = batch_size
         self._vary = vary
+        self.stream = ""
         self._bases = [_base64(template.clip) if template.clip and vary else b"" for template in templates]
         self._variants: dict[tuple[int, int], _Variant] = {}
 
@@ -194,10 +199,13 @@ class Bodies:
         words = {NONCE.encode(): nonce.encode(), THREAD.encode(): (thread or "").encode()}
         slots: Mapping[bytes, tuple[Buffer, ...]] = {
             **{slot: (word,) for slot, word in words.items()},
+            STREAM.encode(): (self.stream.encode(),),
             **({MEDIA.encode(): variant.buffers} if variant is not None else {}),
         }
         buffers = tuple(buffer for piece in pieces for buffer in slots.get(piece, (piece,)))
         told = [words[piece] for piece in pieces if piece in words] + ([variant.digest] if variant is not None else [])
+        if STREAM.encode() in pieces:  # what is seen differs each time, so no two questions are the same body
+            told.append(str(ordinal).encode())
         digest = hashlib.sha256(template.digest + b"\0".join(told)).hexdigest()[:16]
         return Item(template.name, buffers, sum(map(len, buffers)), digest, thread)
 

@@ -15,7 +15,7 @@ from vision_bench.wire import chat
 # The codec library is imported where it is needed: it takes 60 MB, which a text workload does without.
 
 Json = dict[str, Any]
-Media = Literal["none", "video", "frames", "image"]
+Media = Literal["none", "video", "frames", "image", "live"]
 PLAIN = Form()
 
 AUDIO_RATE = 16_000  # samples a second: what speech encoders resample to anyway

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import msgspec
 
 from vision_bench.bench.cameras import CameraLoad
 from vision_bench.bench.chat import formulas
+from vision_bench.bench.chat.live import Live, playing
 from vision_bench.bench.chat.metrics import Tally
 from vision_bench.bench.chat.numbers import StepContext
 from vision_bench.bench.chat.pool import Pool
@@ -55,6 +57,8 @@ def _load(file: WorkloadFile, options: LoadOptions) -> Loaded:
         made_dir=options.made_dir,
     )
     workload = prepared.workload
+    if is_batch and workload.media == "live":
+        raise InvalidRequest(f"{address.url} takes batches, and no references to streams; use /v1/chat/completions")
     if pairs is not None:
         check_pairs(workload.media, workload.cache, address.wire)
     facts = {
@@ -81,7 +85,13 @@ def _load(file: WorkloadFile, options: LoadOptions) -> Loaded:
 
     @asynccontextmanager
     async def open_target(clock: Clock, run_id: str) -> AsyncIterator[Link]:
-        async with Pool(address.host, address.port, is_secure=address.is_secure) as pool:
+        async with AsyncExitStack() as stack:
+            pool = await stack.enter_async_context(Pool(address.host, address.port, is_secure=address.is_secure))
+            if isinstance(workload.live, Live) and prepared.film is not None:
+                parts = urlsplit(address.url)
+                gateway = f"{parts.scheme}://{parts.netloc}"
+                film = playing(workload.live, prepared.film, gateway=gateway, api_key=options.api_key)
+                prepared.bodies.stream = await stack.enter_async_context(film)
             link = _link(prepared, address, pool, clock, run_id, options, pairs)
             yield link if choice is None else link._replace(check=_with_standing(link.check, choice, facts))
 

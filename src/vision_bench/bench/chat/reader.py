@@ -21,6 +21,8 @@ ITEM_FAILED = "item_failed"
 """Outcome of a batch some of whose items have no answer."""
 
 MAX_DETAIL = 300
+_RECEIPT = ("frames", "stamps", "offsets", "reported_ms", "payload_bytes", "cache")
+"""Of a receipt: what its stages are computed from."""
 _TIMING = re.compile(r"\s*([\w-]+)\s*;(?:[^,]*;)?\s*dur=(\d+(?:\.\d+)?)")
 
 
@@ -130,6 +132,7 @@ class AnswerReader:
         if record.k_tokens is not None and len(record.k_tokens) != len(record.k_ns):
             record.k_tokens = None  # told with some events only: no gap can be divided by it
         self._take(stream.reply())
+        self._take_receipt(stream.receipt)
         if stream.outcome == OK:
             self._accept(record.text or "")
         else:
@@ -153,6 +156,7 @@ class AnswerReader:
         self._take(reply)
         if isinstance(metrics := answer.get("metrics"), dict):
             record.server_ms |= _numbers(metrics)
+        self._take_receipt(answer.get("vision_bench"))
         self._accept(record.text or "")
 
     # --- a batch's lines
@@ -203,6 +207,20 @@ class AnswerReader:
         record.text, record.finish_reason, record.model = reply.text, reply.finish_reason, reply.model
         record.take_usage(reply.usage)
         record.par_ns = self._now()
+
+    def _take_receipt(self, told: object) -> None:
+        """Stages that one clock measured join the server's times; the readings themselves are kept in the record."""
+        if not isinstance(told, dict):
+            return
+        record = self._record
+        record.receipt = {name: told[name] for name in _RECEIPT if name in told}
+        stages = told.get("stages")
+        for stage in stages if isinstance(stages, list) else []:
+            if isinstance(stage, dict) and isinstance(stage.get("ms"), int | float):
+                record.server_ms[f"{stage.get('stage')}_ms"] = float(stage["ms"])
+        frames = told.get("frames")
+        if isinstance(frames, list) and frames and isinstance(frames[-1], dict):
+            record.server_ms |= _numbers({"frame_age_ms": frames[-1].get("age_ms"), "frames": len(frames)})
 
     def _accept(self, text: str) -> None:
         record = self._record

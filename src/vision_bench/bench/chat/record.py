@@ -39,6 +39,7 @@ class ChatRecord(Record):
         k1_reasoning_ns, k1_text_ns: the first content event of that kind.
         end_ns: the last byte that mattered came; par_ns, val_ns: the answer was parsed, and checked.
         server_ms: times that the server tells of this request, by its own names.
+        receipt: what a gateway tells of a question about a live stream; its stages are among ``server_ms``.
         is_valid: the answer keeps to the workload's schema; None where there is none.
     """
 
@@ -78,6 +79,7 @@ class ChatRecord(Record):
     is_valid: bool | None = None
     server_ms: dict[str, float] = field(default_factory=dict)
     lines: list[BatchLine] | None = None
+    receipt: dict[str, Any] | None = None
 
     def take_usage(self, usage: dict[str, Any] | None) -> None:
         """Token counts as the server told them; a count that is none is left out."""

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
+
 from vision_bench.bench.chat import bodies
 from vision_bench.bench.chat.clips import Clip, Media, data_uri, find_clips, vary
 from vision_bench.bench.chat.forms import Control, Form
+from vision_bench.bench.chat.live import Live
 from vision_bench.bench.workload import Common, WorkloadFile, fingerprint, require
 from vision_bench.errors import InvalidRequest
 from vision_bench.wire import chat
@@ -29,7 +32,8 @@ class ChatWorkload(Common, frozen=True, kw_only=True):
 
     Attributes:
         media: what accompanies the prompt: clips whole, JPEG frames of clips (and their sound as WAV), or pictures;
-            ``clips`` names the file or folder, relative to the workload file.
+            ``clips`` names the file or folder, relative to the workload file. Or frames of a stream that a gateway
+            holds: ``live`` says of which film, and which.
         max_tokens, max_completion_tokens: the output budget, sent under the name that was chosen.
         stream: ask for events; without them there is no TTFT.
         per_chunk_usage: ask for token counts with every event, which gives per-token ITL where the server obeys.
@@ -53,6 +57,7 @@ class ChatWorkload(Common, frozen=True, kw_only=True):
     max_completion_tokens: int | None = None
     system: str | None = None
     clips: str | None = None
+    live: Live | msgspec.UnsetType = msgspec.UNSET  # unset, not null: all other workloads keep their fingerprints
     fps: float | None = None
     num_frames: int | None = None
     max_pixels: int | None = None
@@ -82,14 +87,18 @@ class ChatWorkload(Common, frozen=True, kw_only=True):
         require(budgets[0] >= 1, f"the output budget is {budgets[0]}; give 1 token or more")
         require(bool(self.model.strip()), "model is empty")
         require(bool(self.prompt.strip()), "prompt is empty")
-        require((self.clips is None) == (self.media == "none"), f"media is {self.media!r}: {_clips_hint(self.media)}")
+        has_no_clips = self.media in ("none", "live")
+        require((self.clips is None) == has_no_clips, f"media is {self.media!r}: {_clips_hint(self.media)}")
+        require(
+            isinstance(self.live, Live) == (self.media == "live"), 'media = "live" and the table [live] go together'
+        )
         require(self.fps is None or self.num_frames is None, "fps and num_frames exclude each other; give one")
         require(self.fps is None or self.fps > 0, "fps must be above 0")
         require(self.num_frames is None or self.num_frames >= 1, "num_frames must be 1 or more")
         require(self.max_pixels is None or self.max_pixels >= 1, "max_pixels must be 1 or more")
         require(self.height is None or self.height >= MIN_LINES, f"height must be {MIN_LINES} lines or more")
         require(self.seconds is None or self.seconds > 0, "seconds must be above 0")
-        require(self.media != "none" or self.form.is_plain, "height, seconds and control belong to media")
+        require(not has_no_clips or self.form.is_plain, "height, seconds and control belong to media")
         require(self.control != "muted" or self.use_audio, 'control = "muted" is of sound; set use_audio = true')
         require(self.facts is None or self.labels is not None, "facts are chosen out of labels; name the file")
         require(self.threads >= 0, "threads must be 0 or more")
@@ -100,7 +109,8 @@ class ChatWorkload(Common, frozen=True, kw_only=True):
         require(not is_frames or bool(self.fps or self.num_frames), 'media = "frames": say fps or num_frames')
         is_unique = self.cache == "unique"
         require(
-            not is_unique or self.media != "image", 'cache = "unique" knows texts and video; pictures have no variants'
+            not is_unique or self.media not in ("image", "live"),
+            'cache = "unique" knows texts and video; pictures have no variants',
         )
         require(not is_unique or self.encode == "before", 'variants are made before the clock; encode = "before"')
         require("stream" not in self.extra, "stream is a key of its own; take it out of extra")
@@ -113,6 +123,8 @@ class ChatWorkload(Common, frozen=True, kw_only=True):
     @property
     def media_shape(self) -> str:
         """The media in a few words, for a reader of a percentile."""
+        if isinstance(self.live, Live):
+            return self.live.words
         words: list[str] = [self.media]
         if self.media in ("video", "frames"):
             frames = f"{self.num_frames} frames" if self.num_frames else "server's fps"
@@ -123,7 +135,7 @@ class ChatWorkload(Common, frozen=True, kw_only=True):
 
 
 def _clips_hint(media: str) -> str:
-    return "leave clips out" if media == "none" else "clips must name a file or folder"
+    return "leave clips out" if media in ("none", "live") else "clips must name a file or folder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +149,7 @@ class Prepared:
         body_sha256: of each body in turn, with its slots empty.
         items: the names of what is sent, in turn.
         labels: what the manifest keeps of the label file; None without one.
+        film: what plays while the run asks about it; None of a workload that is not live.
     """
 
     workload: ChatWorkload
@@ -147,6 +160,7 @@ class Prepared:
     body_sha256: tuple[str, ...]
     items: tuple[str, ...]
     labels: Json | None
+    film: Path | None = None
 
 
 def prepare(
@@ -183,6 +197,10 @@ def prepare(
         )
         clips = found.clips
         files |= found.sha256
+    film: Path | None = None
+    if isinstance(workload.live, Live):
+        film, clips = file.resolve(workload.live.film), [Clip(f"live {workload.live.look}")]
+        files[film.name] = _sha256(film)
     items = tuple(clip.name for clip in clips)
     labels = None if workload.labels is None else _read_labels(file.resolve(workload.labels), workload, items, files)
     templates = [_template(workload, clip, schema, can_stream=can_stream) for clip in clips]
@@ -195,7 +213,7 @@ def prepare(
         vary=vary if varies else None,
     )
     hashes = tuple(template.digest.hex()[:16] for template in templates)
-    return Prepared(workload, made, fingerprint(workload, files), files, schema, hashes, items, labels)
+    return Prepared(workload, made, fingerprint(workload, files), files, schema, hashes, items, labels, film)
 
 
 def _template(workload: ChatWorkload, clip: Clip, schema: Json | None, *, can_stream: bool) -> bodies.Template:
@@ -217,6 +235,7 @@ def _template(workload: ChatWorkload, clip: Clip, schema: Json | None, *, can_st
 
 
 def _body(workload: ChatWorkload, clip: Clip, parts: list[Json], schema: Json | None, *, can_stream: bool) -> Json:
+    parts = [workload.live.part()] if isinstance(workload.live, Live) else parts
     is_video = clip.media == "video"
     is_marked = workload.cache == "unique" and not parts
     text = f"[{bodies.NONCE}] {workload.prompt}" if is_marked else workload.prompt
@@ -260,6 +279,14 @@ def validity(schema: Json) -> Callable[[str], bool]:
             return False
 
     return is_valid
+
+
+def _sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as film:
+            return hashlib.file_digest(film, "sha256").hexdigest()
+    except OSError as problem:
+        raise InvalidRequest(f"film {path} cannot be read: {problem}") from problem
 
 
 def _read_labels(path: Path, workload: ChatWorkload, items: tuple[str, ...], files: dict[str, str]) -> Json:

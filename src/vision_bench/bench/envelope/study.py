@@ -109,8 +109,8 @@ def _checked(workload: Path, point: Point) -> ChatWorkload:
     checked = read_workload(workload).changed(point.all_changes).checked(ChatWorkload)
     if checked.labels is None:
         raise InvalidRequest(f'{workload} has no labels, so nothing can be right or wrong; add labels = "FILE"')
-    if checked.media == "none":
-        raise InvalidRequest(f"{workload} sends no media; an envelope is of clips or pictures")
+    if checked.media in ("none", "live"):
+        raise InvalidRequest(f"{workload} sends no clips; an envelope is of clips or pictures")
     if checked.cache == "unique":
         raise InvalidRequest(f'{workload}: an envelope needs the clips as they are; set cache = "repeat"')
     return checked
