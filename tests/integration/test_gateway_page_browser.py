@@ -155,7 +155,7 @@ async def test_publish_ask_answer_leave(tmp_path: Path) -> None:
         await opened.until_text("#ask-answer", "never")
         assert rig.admission.in_use == 1
         await opened.page.click("#ask-stop")
-        await until(lambda: rig.admission.in_use == 0)
+        await until(lambda: rig.admission.in_use == 0, within_seconds=60)
 
         run, records = await saved_run(opened, tmp_path)
         assert [(each.outcome, each.text) for each in records] == [("ok", "a green picture"), ("client_left", "never ")]
@@ -163,7 +163,7 @@ async def test_publish_ask_answer_leave(tmp_path: Path) -> None:
         assert (step["requests"]["due"], step["requests"]["ok"]) == (2, 1)
 
         await opened.page.click("#camera-leave")
-        await until(lambda: not stream.is_active)
+        await until(lambda: not stream.is_active, within_seconds=60)
         assert opened.problems == []
         assert elsewhere(opened.asked, rig) == []
 
@@ -181,7 +181,7 @@ async def test_a_closed_tab_leaves_no_stream_and_no_permit() -> None:
         await opened.page.click("#ask-button:enabled")
         await opened.until_text("#ask-answer", "never")
         await opened.page.close(run_before_unload=False)
-        await until(lambda: rig.admission.in_use == 0 and not stream.is_active)
+        await until(lambda: rig.admission.in_use == 0 and not stream.is_active, within_seconds=60)
 
 
 async def test_the_visitors_own_key_opens_the_page() -> None:
@@ -231,7 +231,7 @@ async def test_a_world_is_steered_with_the_keyboard() -> None:
         assert await opened.page.evaluate("document.querySelector('#world-video').currentTime") > 0
         await opened.page.click("#world-stop")
         await opened.until_text("#world-state", "Stopped.")
-        await until(lambda: not rig.app.state.realtime_sessions)
+        await until(lambda: not rig.app.state.realtime_sessions, within_seconds=60)
         events = [each for each in await engine.truth() if isinstance(each, EventTruth)]
     assert (events[0].event_id, events[0].first_affected_ns is not None) == ("page-1", True)
     assert opened.problems == []
