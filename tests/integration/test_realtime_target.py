@@ -316,7 +316,12 @@ async def test_a_refused_upgrade_and_nobody_there() -> None:
         record = await hold(RealtimeTarget(address, plan()))
         with pytest.raises(InvalidRequest, match="401; give --api-key"):
             await check_server(address, api_key=None)
+        with pytest.raises(InvalidRequest, match="401; give another --api-key"):
+            await check_server(address, api_key="k")
     assert (record.outcome, record.detail) == ("http_error", "HTTP 401: the WebSocket was refused")
+    async with scripted(whole, status=403) as address:
+        with pytest.raises(InvalidRequest, match=r"403: it has no such route \(usual is /v1/realtime/video\), or"):
+            await check_server(address, api_key="k")
     record = await hold(RealtimeTarget(address, plan()))  # the server is gone
     assert record.outcome == "connect_failed"
     with pytest.raises(ConnectFailed):

@@ -151,8 +151,13 @@ async def check_server(address: RealtimeAddress, *, api_key: str | None) -> list
         async with open_socket(address, api_key=api_key):
             pass
     except HttpFailure as refused:
-        if refused.status in (401, 403):
-            raise InvalidRequest(f"{address.url} answered {refused.status}; give --api-key") from refused
+        if refused.status == 401:
+            raise InvalidRequest(f"{address.url} answered 401; give {_key_wanted(api_key)}") from refused
+        if refused.status == 403:  # some servers' word for a WebSocket route that they do not have
+            raise InvalidRequest(
+                f"{address.url} answered 403: it has no such route (usual is {ROUTE}), or it wants"
+                f" {_key_wanted(api_key)}"
+            ) from refused
         raise ConnectFailed(f"{address.url} refused the WebSocket with HTTP {refused.status}") from refused
     except BrokenStream as problem:
         raise ConnectFailed(str(problem)) from problem
@@ -160,6 +165,10 @@ async def check_server(address: RealtimeAddress, *, api_key: str | None) -> list
     entries = body.get("data") if isinstance(body, dict) else None
     names = [entry.get("id") for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
     return [name for name in names if isinstance(name, str)] or None
+
+
+def _key_wanted(api_key: str | None) -> str:
+    return "another --api-key" if api_key else "--api-key"
 
 
 async def read_truth_lines(address: RealtimeAddress, *, api_key: str | None) -> str | None:

@@ -33,6 +33,7 @@ from vision_bench.wire.realtime.start import Start, StartRefused, read_start
 
 NORMAL_CLOSE = 1000
 NS_PER_SECOND = 1_000_000_000
+MAX_SECONDS = 86_400
 
 
 class Phase(Enum):
@@ -46,12 +47,21 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """How long a session may be silent."""
+    """How long a session may be silent.
+
+    Raises:
+        ValueError: less than nothing, or more than a day.
+    """
 
     start_seconds: float = 10.0
     """From being accepted to ``session.start``."""
     stall_seconds: float = 60.0
     """Without output of the engine and without a ping."""
+
+    def __post_init__(self) -> None:
+        for name, value in (("start", self.start_seconds), ("stall", self.stall_seconds)):
+            if not 0 <= value <= MAX_SECONDS:
+                raise ValueError(f"the {name} timeout is {value} s; it must be 0 or more, and at most {MAX_SECONDS}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from vision_bench.wire.realtime.rollout import SATURATION_CHUNKS
 
 MAX_JITTER = 2.0
 """One interval in six is then more than seven times what was declared."""
+MAX_MS = 86_400_000.0
+"""A day: nobody waits longer for a chunk, and a clock in ns can count it."""
 
 
 class FaultKind(StrEnum):
@@ -68,8 +70,8 @@ class TimingSettings:
     def __post_init__(self) -> None:
         for name in ("ttfc_ms", "chunk_ms"):
             value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"{name} is {value}; it must be 0 or more.")
+            if not 0 <= value <= MAX_MS:
+                raise ValueError(f"{name} is {value}; it must be 0 or more, and at most a day ({MAX_MS:.0f}).")
         for name in ("ramp_start", "terminal_share"):
             value = getattr(self, name)
             if not 0 <= value <= 1:

@@ -13,6 +13,8 @@ from vision_bench.wire.shapes import Json, object_in, parse_json, text_in
 
 MAX_COUNT = 2**53
 """What a count may be: anybody's JSON holds it exactly."""
+MAX_CHUNK_FRAMES = 1_000_000
+"""Pictures that a chunk may announce: a reader gives each a place in memory, and believes in no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,7 @@ def _read_metadata(given: Json) -> ChunkMetadata:
     return ChunkMetadata(
         request_id=text_in(given, "request_id"),
         kind="media" if kind == "media" else "trailer",
-        num_frames=_count(given, "num_frames"),
+        num_frames=_count(given, "num_frames", most=MAX_CHUNK_FRAMES),
         byte_length=_count(given, "byte_length"),
         generation_chunk_index=None if index is None else _count(given, "generation_chunk_index"),
         transport_chunk_index=_count(given, "transport_chunk_index"),
@@ -177,9 +179,9 @@ def _text(given: Json, name: str) -> str:
     return value
 
 
-def _count(given: Json, name: str) -> int:
+def _count(given: Json, name: str, *, most: int = MAX_COUNT) -> int:
     value: Any = given.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_COUNT:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
         raise ValueError(f"'{name}' is {value!r}, not a count")
     return value
 

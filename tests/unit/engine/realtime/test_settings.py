@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
 from vision_bench.engine.realtime.late import Deployment
+from vision_bench.engine.realtime.protocol import Deadlines
 from vision_bench.engine.realtime.settings import RealtimeSettings
+from vision_bench.engine.realtime.timing import TimingSettings
 
 
 @pytest.mark.parametrize("size", [(832, 480), (480, 832), (128, 128), (256, 192)])
@@ -31,3 +34,14 @@ def test_what_cannot_be_is_refused(options: dict[str, Any], words: str) -> None:
     """The message holds the value."""
     with pytest.raises(ValueError, match=words):
         RealtimeSettings(**options)
+
+
+@pytest.mark.parametrize("value", [-1.0, 1e300, math.inf, math.nan])
+def test_times_that_no_clock_counts_are_refused_at_the_start(value: float) -> None:
+    """A session would break on them later, each one."""
+    for make in (Deadlines, lambda seconds: Deadlines(10.0, seconds)):
+        with pytest.raises(ValueError, match="timeout is"):
+            make(value)
+    for name in ("ttfc_ms", "chunk_ms"):
+        with pytest.raises(ValueError, match=f"{name} is"):
+            TimingSettings(**{name: value})

@@ -101,6 +101,7 @@ def test_a_new_type_is_handed_on() -> None:
                 ("kind", "audio"),
                 ("kind", None),
                 ("num_frames", -1),
+                ("num_frames", 2**53),
                 ("num_frames", True),
                 ("byte_length", "9"),
                 ("byte_length", None),
