@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -132,11 +132,8 @@ class Closed:
 
     @property
     def achieved_rate(self) -> float | None:
-        """Over the steady part; of a step too short to have one, all good answers over the time to the last."""
-        if self.flow is not None and self.flow.achieved_rate is not None:
-            return rounded(self.flow.achieved_rate)
-        ends = [span.end_ns for span in self.spans if span.is_ok and span.end_ns is not None]
-        return rate(len(ends), max(ends) / 1e9) if ends else None
+        """As :func:`achieved_rate` has it."""
+        return achieved_rate(self.flow, self.spans)
 
     def summary(self) -> Json:
         """The part of the step's summary that every kind has."""
@@ -164,7 +161,7 @@ class Closed:
             ],
             RESPONSE: self.samples.column(RESPONSE),
             LAG: self.samples.column(LAG),
-            "in_flight": self._in_flight(),
+            "in_flight": in_flight(self.flow, self.spans, window.window_ns, window.mean_in_flight),
             "client": {
                 "cpu_share": rounded(window.cpu_share),
                 "cpu_ms_per_request": rounded(window.cpu_share * window.seconds * 1e3 / self.sent)
@@ -172,21 +169,6 @@ class Closed:
                 else None,
                 "loop_lag_p99_ms": rounded(window.loop_lag_p99_ms),
             },
-        }
-
-    def _in_flight(self) -> Json:
-        """The driver's own count against the records': Little's law, each request's time cut at the window's end."""
-        window_ns = self.window.window_ns
-        spent_ns = sum(max(0, min(span.end_ns or window_ns, window_ns) - max(span.start_ns, 0)) for span in self.spans)
-        by_records = spent_ns / window_ns if window_ns else 0.0
-        by_driver = self.window.mean_in_flight
-        error = abs(by_driver - by_records) / by_driver if by_driver else None
-        return {
-            "mean": rounded(by_driver),
-            "mean_by_records": rounded(by_records),
-            "little_error": rounded(error),
-            "growth": None if self.flow is None else rounded(self.flow.growth),
-            "growth_interval": None if self.flow is None else [rounded(end) for end in self.flow.growth_interval],
         }
 
     def _evidence(self) -> Evidence:
@@ -205,6 +187,28 @@ class Closed:
             failures=", ".join(f"{name} {count}" for name, count in self.outcomes.most_common() if name != OK),
             doubts=self.doubts,
         )
+
+
+def achieved_rate(flow: Flow | None, spans: Iterable[Span]) -> float | None:
+    """Over the steady part; of a step too short to have one, all good answers over the time to the last."""
+    if flow is not None and flow.achieved_rate is not None:
+        return rounded(flow.achieved_rate)
+    ends = [span.end_ns for span in spans if span.is_ok and span.end_ns is not None]
+    return rate(len(ends), max(ends) / 1e9) if ends else None
+
+
+def in_flight(flow: Flow | None, spans: Iterable[Span], window_ns: int, by_driver: float) -> Json:
+    """The driver's own count against the records': Little's law, each request's time cut at the window's end."""
+    spent_ns = sum(max(0, min(span.end_ns or window_ns, window_ns) - max(span.start_ns, 0)) for span in spans)
+    by_records = spent_ns / window_ns if window_ns else 0.0
+    error = abs(by_driver - by_records) / by_driver if by_driver else None
+    return {
+        "mean": rounded(by_driver),
+        "mean_by_records": rounded(by_records),
+        "little_error": rounded(error),
+        "growth": None if flow is None else rounded(flow.growth),
+        "growth_interval": None if flow is None else [rounded(end) for end in flow.growth_interval],
+    }
 
 
 def rate(count: int, seconds: float) -> float | None:

@@ -11,13 +11,11 @@ from vision_bench.bench.chat.record import ChatRecord
 from vision_bench.bench.chat.stages import STAGES, stage_row
 from vision_bench.bench.freshness import judge_cameras
 from vision_bench.bench.record import DROPPED, OK, UNSENT
+from vision_bench.bench.requests import LOST, SHOWN_FAILURES, achieved_rate, in_flight, rate, rounded
 from vision_bench.bench.verdict import Evidence, Flow, flow_of, judge
 from vision_bench.stats import percentile, wilson_interval
 
 Json = dict[str, Any]
-
-LOST = "lost"
-"""Outcome of an arrival whose record a killed run took with it."""
 
 
 class Tally:
@@ -51,12 +49,12 @@ class Tally:
         window_seconds = context.window_ns / 1e9
         return {
             "offered_rate": context.offered_rate,
-            "dispatched_rate": _rate(sent, window_seconds),
-            "achieved_rate": self._achieved_rate(flow),
+            "dispatched_rate": rate(sent, window_seconds),
+            "achieved_rate": achieved_rate(flow, self._counted.spans),
             "verdict": verdict.name,
             "verdict_reason": verdict.reason,
             "is_complete": context.is_complete,
-            "duration_seconds": _rounded(window_seconds),
+            "duration_seconds": rounded(window_seconds),
             "requests": {
                 "due": due,
                 "sent": sent,
@@ -67,19 +65,12 @@ class Tally:
             },
             "failures": [
                 {"outcome": outcome, "detail": detail, "count": count}
-                for (outcome, detail), count in self._counted.details.most_common(5)
+                for (outcome, detail), count in self._counted.details.most_common(SHOWN_FAILURES)
             ],
             **{name: self._samples.column(name) for name in (*SERVICE, "icl_ms", "itl_ms", *SCHEDULED, *CLIENT)},
             **self._totals(due, sent, flow),
             "live": None if fresh is None else fresh.summary(due, context.window_ns),
         }
-
-    def _achieved_rate(self, flow: Flow | None) -> float | None:
-        """Over the steady part; of a step too short to have one, all good answers over the time to the last."""
-        if flow is not None and flow.achieved_rate is not None:
-            return _rounded(flow.achieved_rate)
-        ends = [span.end_ns for span in self._counted.spans if span.is_ok and span.end_ns is not None]
-        return _rate(len(ends), max(ends) / 1e9) if ends else None
 
     def _totals(self, due: int, sent: int, flow: Flow | None) -> Json:
         context = self.context
@@ -91,14 +82,14 @@ class Tally:
             "completion_tokens": self._samples.column("completion_tokens"),
             "media_tokens": self._samples.group("media/"),
             "output_tokens_per_second": self._tokens_per_second(flow),
-            "goodput": _rate(self._counted.good, window_seconds),
+            "goodput": rate(self._counted.good, window_seconds),
             "slo": {
                 "limits": {
                     limit.name: f"<{'=' if limit.is_inclusive else ''}{limit.limit_ms:g}" for limit in context.slo
                 },
                 "attained": self._counted.good,
-                "attainment": _rounded(self._counted.good / due) if due else None,
-                "interval": None if interval is None else [_rounded(interval.low), _rounded(interval.high)],
+                "attainment": rounded(self._counted.good / due) if due else None,
+                "interval": None if interval is None else [rounded(interval.low), rounded(interval.high)],
             },
             "valid": {"checked": self._counted.checked, "valid": self._counted.valid},
             "accuracy": self._counted.accuracy.summary(),
@@ -109,11 +100,11 @@ class Tally:
                 "requests_with_cached_tokens": self._counted.cached_requests,
                 "cached_tokens": self._counted.cached_tokens if self._counted.cached_told else None,
             },
-            "in_flight": self._in_flight(flow),
+            "in_flight": in_flight(flow, self._counted.spans, context.window_ns, context.mean_in_flight),
             "client": {
-                "cpu_share": _rounded(context.cpu_share),
-                "cpu_ms_per_request": _rounded(context.cpu_share * window_seconds * 1e3 / sent) if sent else None,
-                "loop_lag_p99_ms": _rounded(context.loop_lag_p99_ms),
+                "cpu_share": rounded(context.cpu_share),
+                "cpu_ms_per_request": rounded(context.cpu_share * window_seconds * 1e3 / sent) if sent else None,
+                "loop_lag_p99_ms": rounded(context.loop_lag_p99_ms),
                 "connections_opened": self._counted.connections,
             },
             "server_ms": self._samples.group("server/"),
@@ -145,25 +136,7 @@ class Tally:
         end_ns = self.context.start_ns + self.context.window_ns
         from_ns = end_ns - int(flow.steady_seconds * 1e9)
         tokens = sum(count for at_ns, count in self._counted.token_ends if from_ns < at_ns <= end_ns)
-        return _rounded(tokens / flow.steady_seconds)
-
-    def _in_flight(self, flow: Flow | None) -> Json:
-        """The driver's own count against the records': Little's law, each request's time cut at the window's end."""
-        context = self.context
-        spent_ns = sum(
-            max(0, min(span.end_ns or context.window_ns, context.window_ns) - max(span.start_ns, 0))
-            for span in self._counted.spans
-        )
-        by_records = spent_ns / context.window_ns if context.window_ns else 0.0
-        by_driver = context.mean_in_flight
-        error = abs(by_driver - by_records) / by_driver if by_driver else None
-        return {
-            "mean": _rounded(by_driver),
-            "mean_by_records": _rounded(by_records),
-            "little_error": _rounded(error),
-            "growth": None if flow is None else _rounded(flow.growth),
-            "growth_interval": None if flow is None else [_rounded(end) for end in flow.growth_interval],
-        }
+        return rounded(tokens / flow.steady_seconds)
 
     def _evidence(self, due: int, ok: int) -> Evidence:
         context = self.context
@@ -193,11 +166,3 @@ class Tally:
         if self._counted.off_length:
             doubts.append(f"{self._counted.off_length} of {ok} answers are not {self.context.fixed_tokens} tokens long")
         return doubts
-
-
-def _rate(count: int, seconds: float) -> float | None:
-    return _rounded(count / seconds) if seconds > 0 else None
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else round(value, 6)
