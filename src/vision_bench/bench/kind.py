@@ -125,6 +125,7 @@ class Kind:
         headline: one record's numbers for the line of progress, by name.
         options: names of the options that belong to this kind; another kind refuses them.
         takes_cameras: its tally knows frames that were let go for newer ones; another kind refuses ``--cameras``.
+        is_compared: two of its runs can be held against each other; another kind refuses ``--against``.
         totals: what the summary says of all steps together, from the manifest and the steps; keys of its own.
         finish: called before the summary is written: work on the folder that was kept out of the run.
         write_more: called when the summary stands, with folder, manifest and summary: files of the kind's own.
@@ -140,6 +141,7 @@ class Kind:
     headline: Callable[[Any], dict[str, float | None]]
     options: frozenset[str] = frozenset()
     takes_cameras: bool = False
+    is_compared: bool = False
     totals: Callable[[Mapping[str, Any], list[Json]], Json] = lambda _manifest, _steps: {}
     finish: Callable[[Path, Mapping[str, Any]], None] = lambda _folder, _manifest: None
     write_more: Callable[[Path, Mapping[str, Any], Json], None] = lambda _folder, _manifest, _summary: None

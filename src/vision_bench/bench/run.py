@@ -126,6 +126,9 @@ def prepare_run(
         options = replace(options, plan=_lone_load(options.plan))
     if options.plan.cameras and not kind.takes_cameras:
         raise InvalidRequest(f"--cameras means nothing to a workload of kind {file.kind!r}; give --rate")
+    if arms is not None and not kind.is_compared:
+        # Said before the load, not after it: it is the comparison that would be missing.
+        raise InvalidRequest(f"runs of kind {file.kind!r} are not compared; leave --against out")
     program, plan = _program(options)
     if not options.is_resumed:
         check_new(options.out)

@@ -42,7 +42,9 @@ OWN = (*CHAT, *REALTIME)
     help="Server; its path picks the wire: /chat, /chat/batch, /v1/chat/completions (also without a path); ws:// for "
     "generated video. A kind that needs no server takes none.",
 )
-@click.option("--against", metavar="URL", help="Run each step on this server, too, in turn; compare both at the end.")
+@click.option(
+    "--against", metavar="URL", help="Chat: run each step on this server, too, in turn; compare both at the end."
+)
 @click.option(
     "--out",
     required=True,

@@ -196,5 +196,6 @@ KIND = Kind(
     _headline,
     options=frozenset({"batch", "preprocess_pairs"}),
     takes_cameras=True,
+    is_compared=True,
     totals=_totals,
 )
