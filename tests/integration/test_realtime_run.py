@@ -12,6 +12,7 @@ from tests.integration.realtime_rig import HEIGHT, MODEL, WIDTH, fast, picture_u
 from vision_bench.bench.arrivals import parse_process
 from vision_bench.bench.plan import LoadPlan
 from vision_bench.bench.run import RunOptions, run
+from vision_bench.bench.session import Status
 from vision_bench.bench.summary import write_summary
 from vision_bench.errors import UnknownName
 
@@ -24,8 +25,9 @@ async def measured(folder: Path, target: str, workload: str | dict[str, Any], **
     file.write_text(workload if isinstance(workload, str) else json.dumps(workload))
     load: dict[str, Any] = {"rates": (), "concurrency": (), **options.pop("plan", {})}
     own = {"model": MODEL, **options.pop("own", {})}
+    on_status = options.pop("on_status", None)
     plan = LoadPlan(arrivals=parse_process("poisson"), **load)
-    return await run(RunOptions(file, target, folder / "run", plan, own=own, **options))
+    return await run(RunOptions(file, target, folder / "run", plan, own=own, **options), on_status=on_status)
 
 
 def toml(**keys: Any) -> str:
@@ -191,6 +193,25 @@ async def test_a_video_that_is_kept_and_a_run_that_was_killed(tmp_path: Path) ->
     assert step["requests"]["outcomes"] == {"lost": 1}
     assert step["chunks"]["received"] == 6
     assert step["integrity"]["decoded"] == 1
+
+
+async def test_a_report_made_while_the_run_goes_on_takes_no_video_from_it(tmp_path: Path) -> None:
+    """It says what is over; the videos are decoded, and go, when the run is over."""
+    seen: list[dict[str, Any]] = []
+
+    def look(status: Status) -> None:
+        if not seen and status.ok:  # one session is over, another under way
+            seen.append(write_summary(tmp_path / "run"))
+
+    async with realtime_engine(fast(chunk_ms=120)) as rig:
+        summary = await measured(
+            tmp_path, rig.socket_url, WORKLOAD, plan={"concurrency": (1,), "max_requests": 3}, on_status=look
+        )
+    (meanwhile,) = seen
+    assert meanwhile["steps"][0]["integrity"]["decoded"] == 0
+    (step,) = summary["steps"]
+    assert (step["integrity"]["decoded"], step["integrity"]["whole"], step["pixels"]["pictures"]) == (3, 3, 315)
+    assert not (tmp_path / "run" / "videos").exists()
 
 
 async def test_a_killed_run_that_was_reported_goes_on_without_mixing_its_sessions(tmp_path: Path) -> None:

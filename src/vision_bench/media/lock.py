@@ -1,4 +1,4 @@
-"""One run at a time in a folder of clips."""
+"""One program at a time in a folder."""
 
 from __future__ import annotations
 
@@ -24,19 +24,29 @@ def only_run_in(folder: Path) -> Iterator[None]:
         InvalidSettings: another run holds it.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if fcntl is None:
+    with held(folder) as is_ours:
+        if not is_ours:
+            raise InvalidSettings(
+                f"another prepare is cutting into {display_name(str(folder))}; wait for it, or give another --data-dir"
+            )
         yield
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[bool]:
+    """Hold a folder that is there for the block; gives False where another holds it. It ends with the process."""
+    if fcntl is None:
+        yield True
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as problem:
-            raise InvalidSettings(
-                f"another prepare is cutting into {display_name(str(folder))}; wait for it, or give another --data-dir"
-            ) from problem
+        except BlockingIOError:
+            yield False
+            return
         except OSError:
-            pass  # some network file systems lock no folders; there, two runs at once stay the user's care
-        yield
+            pass  # some network file systems lock no folders; there, two at once stay the user's care
+        yield True
     finally:
         os.close(handle)

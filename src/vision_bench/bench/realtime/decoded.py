@@ -17,6 +17,7 @@ from vision_bench.bench.realtime.record import SessionRecord
 from vision_bench.bench.realtime.records import FrameTime
 from vision_bench.bench.rundir import LineFile
 from vision_bench.errors import InvalidMedia
+from vision_bench.media.lock import held
 from vision_bench.media.marks import read_marks
 from vision_bench.media.streamed import decode_stream
 from vision_bench.wire.realtime.marks import Marks
@@ -59,11 +60,19 @@ class DecodedSession(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def decode_videos(folder: Path, *, keep: bool) -> None:
-    """Decode every video of a run folder that was not decoded yet, and note its pictures.
+    """Decode every video of a run folder that was not decoded yet, and note its pictures; none while the run goes on.
 
     Args:
         keep: leave the videos where they are.
     """
+    if not (folder / VIDEOS).is_dir():
+        return
+    with held(folder / VIDEOS) as is_ours:
+        if is_ours:  # else a run is under way, and its videos are being written
+            _decode_all(folder, keep=keep)
+
+
+def _decode_all(folder: Path, *, keep: bool) -> None:
     videos = sorted((folder / VIDEOS).glob("*.mp4"))
     if not videos:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from vision_bench.bench.realtime.target import RealtimeTarget
 from vision_bench.bench.rundir import StepLog, read_records, write_json
 from vision_bench.bench.workload import WorkloadFile
 from vision_bench.errors import InvalidRequest, UnknownName
+from vision_bench.media.lock import held
 from vision_bench.wire.realtime.truth import ChunkTruth, EventTruth, read_truth
 from vision_bench.wire.shapes import parse_json
 
@@ -104,6 +105,7 @@ class _Open:
         self._options = options
         self._videos = videos
         self._journal: Journal | None = None
+        self._hold = ExitStack()
         self._target: RealtimeTarget | None = None
         self._under_way: dict[int, SessionRecord] = {}
 
@@ -123,6 +125,7 @@ class _Open:
         self._journal = Journal(self._options.out / FACTS)
         if self._videos is not None:
             self._videos.mkdir(exist_ok=True)
+            self._hold.enter_context(held(self._videos))  # a report made meanwhile leaves the videos alone
         self._target = RealtimeTarget(
             self._address,
             self._prepared.plan,
@@ -154,6 +157,7 @@ class _Open:
     def close(self) -> None:
         if self._journal is not None:
             self._journal.close()
+        self._hold.close()
 
 
 def _objects(text: str) -> list[Json]:
