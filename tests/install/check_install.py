@@ -41,6 +41,16 @@ with av.open(sys.argv[1], "w") as output:
     output.mux(audio.encode(None))
 """
 
+QWEN3_VIDEO = {
+    "video_processor_type": "Qwen3VLVideoProcessor",
+    "patch_size": 16,
+    "temporal_patch_size": 2,
+    "merge_size": 2,
+    "image_mean": [0.5, 0.5, 0.5],
+    "image_std": [0.5, 0.5, 0.5],
+    "size": {"shortest_edge": 4096, "longest_edge": 25_165_824},
+}
+
 
 def expect(condition: bool, message: str) -> None:
     """Stop with a message when the fact does not hold."""
@@ -104,6 +114,15 @@ def check_missing_extras(folder: Path) -> None:
     expect("vision-bench[otel]" in refused.stderr, "spans name their extra")
 
 
+def check_preprocessing(folder: Path) -> None:
+    """Without Numba the preprocessor gives its bits by NumPy, and says why it is slow."""
+    settings = folder / "video_preprocessor_config.json"
+    settings.write_text(json.dumps(QWEN3_VIDEO))
+    done = run("equivalence", settings.name, "--against", "reference", "--cases", "1", folder=folder)
+    expect("E0 against preprocess.reference" in done.stdout, "preprocessing works without its extra")
+    expect("vision-bench[preprocess]" in done.stderr, "and names it")
+
+
 def check_pipeline(folder: Path, model: str) -> None:
     """Cut, serve, analyse, report: the whole walk on two clips."""
     run(
@@ -144,6 +163,7 @@ def main() -> int:
             size = installed_megabytes()
             expect(size < BASE_LIMIT_MB, f"the base install is {size:.0f} MB, under {BASE_LIMIT_MB}")
             check_missing_extras(folder)
+            check_preprocessing(folder)
         check_pipeline(folder, "baseline" if extras == "demo" else "declared")
     return 0
 
