@@ -60,7 +60,7 @@ def realtime_tiles(summary: Json) -> list[Tile]:
     attained = "n/a" if deadlines["attainment"] is None else f"{deadlines['attainment']:.1%}"
     return [
         Tile(f"{requests['ok']} of {requests['due']}", "sessions to their end", _good(not requests["failed"])),
-        Tile(_ms(step["startup"]["ttfc_ms"]), f"time to first chunk ({step['startup']['ttfc_ms']['count']})"),
+        _first_chunk(step["startup"]["ttfc_ms"]),
         Tile(_ms(chunks["interval_steady_ms"]), f"mean steady interval ({count})"),
         Tile(attained, f"of {count} steady chunks in time"),
         Tile(chunks["video_rtf"]["mean"], f"real-time factor ({chunks['video_rtf']['count']}), under 1 keeps up"),
@@ -70,6 +70,13 @@ def realtime_tiles(summary: Json) -> list[Tile]:
 
 def _good(is_good: bool) -> str:
     return "good" if is_good else "bad"
+
+
+def _first_chunk(found: Json) -> Tile:
+    """The mean; the median where a session never had one, which no mean can hold."""
+    if found["mean"] is None and found["p50"] is not None:
+        return Tile(f"{found['p50']:,.0f} ms", f"median time to first chunk ({found['count']}, some had none)")
+    return Tile(_ms(found), f"time to first chunk ({found['count']})")
 
 
 def _ms(found: Json) -> Cell:

@@ -177,7 +177,7 @@ def _print_realtime(console: Console, summary: Json) -> None:
         table.add_row(
             f"{step['name']}, {step['arrivals'] or 'closed loop'}, {step['duration_seconds']:.0f} s",
             f"{requests['ok']} of {requests['due']}",
-            *(_mean(step[group][name]) for _, group, name in REALTIME),
+            *(mean_to_max(step[group][name]) for _, group, name in REALTIME),
             "n/a" if deadlines["attainment"] is None else f"{deadlines['attainment']:.1%}",
             str(step["pictures"]["stalls"]),
             step["verdict"],
@@ -188,7 +188,10 @@ def _print_realtime(console: Console, summary: Json) -> None:
         f"{first.get('watched_at_fps')} fps"
     )
     console.print(table)
-    console.print("mean to max (count). RTF under 1 keeps up; in time: steady chunks by their deadline.")
+    console.print(
+        "mean to max (count); median to never where a session had none. RTF under 1 keeps up; in time: steady chunks "
+        "by their deadline."
+    )
     for step in summary["steps"]:
         for failure in step["failures"]:
             console.print(f"{failure['count']} x {failure['outcome']}: {failure['detail']}")
@@ -196,10 +199,12 @@ def _print_realtime(console: Console, summary: Json) -> None:
         console.print(f"note: {warning}")
 
 
-def _mean(column: Json) -> str:
-    """Sessions are few: a mean and the largest, with their count."""
+def mean_to_max(column: Json) -> str:
+    """Sessions are few: a mean and the largest, with their count. What one of them never had has neither."""
     if not column["count"]:
         return "n/a (0 samples)"
+    if column["mean"] is None:
+        return f"{_short(column['p50'])} to never ({column['count']})"
     return f"{_short(column['mean'])} to {_short(column['max'])} ({column['count']})"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,12 +13,14 @@ import msgspec
 import pytest
 from tests.unit.bench.realtime.made_steps import session
 
+from vision_bench.bench.column import column
 from vision_bench.bench.realtime.kind import KIND
 from vision_bench.bench.realtime.record import observation
 from vision_bench.bench.realtime.records import NS_PER_MS, SentEvent
 from vision_bench.bench.realtime.summary import Basis
 from vision_bench.bench.rundir import MANIFEST, RECORDS, STEPS, is_run_folder
 from vision_bench.bench.summary import write_summary
+from vision_bench.report.realtime import realtime_tiles
 from vision_bench.report.realtime_figures import Shown, histogram, interactions, intervals, lanes, timeline
 from vision_bench.report.run_page import write_run_page
 
@@ -41,6 +44,22 @@ def test_a_session_that_never_played_has_no_timeline() -> None:
     """No chunk, or a buffer that was not filled."""
     assert timeline(Shown("x", observation(session(chunks=0, ended_ns=5))), BASIS) is None
     assert timeline(SLOW, Basis(fps=16.0, width=64, height=48, buffer_chunks=10)) is None
+
+
+def test_a_session_without_a_chunk_leaves_the_median_on_the_tile() -> None:
+    """No mean holds what never came: five of six sessions had a first chunk, and the page says when."""
+    step = {
+        "requests": {"ok": 5, "due": 6, "failed": 1},
+        "startup": {"ttfc_ms": column([300.0, 301.0, 302.0, 303.0, 304.0, math.inf])},
+        "chunks": {
+            "deadlines": {"met": 0, "missed": 0, "attainment": None},
+            "interval_steady_ms": column([]),
+            "video_rtf": column([]),
+        },
+        "pictures": {"stalls": 0, "sessions_played": 5},
+    }
+    tile = realtime_tiles({"steps": [step]})[1]
+    assert (tile.value, tile.label) == ("302 ms", "median time to first chunk (6, some had none)")
 
 
 def test_intervals_and_their_histogram_count_every_gap() -> None:

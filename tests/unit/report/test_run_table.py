@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from vision_bench.report.run_table import calibration_line, live_line
+import pytest
+
+from vision_bench.bench.column import column
+from vision_bench.report.run_table import calibration_line, live_line, mean_to_max
 
 
 def test_how_fresh_answers_are_is_one_line() -> None:
@@ -35,3 +39,17 @@ def test_the_clients_own_error_is_one_line() -> None:
         "Calibration at 50/s, reported less true, p50 / p99: TTFT +0.51 / - ms; TPOT -0.00 / +0.10 ms; "
         "e2e +0.51 / - ms (STABLE; 400 of 400 answered)"
     )
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([], "n/a (0 samples)"),
+        ([300.0, 302.0], "301 to 302 (2)"),
+        ([300.0, 301.0, 302.0, 303.0, 304.0, math.inf], "302 to never (6)"),
+        ([300.0, math.inf], "- to never (2)"),
+    ],
+)
+def test_what_one_session_never_had_has_a_median_and_no_mean(values: list[float], said: str) -> None:
+    """A session that ended before its first chunk is in the count; it takes the mean and the largest away."""
+    assert mean_to_max(column(values)) == said
