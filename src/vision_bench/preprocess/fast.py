@@ -244,15 +244,15 @@ class _Shared(Iterator[tuple[int, int]]):
 
 
 def why_not_compiled() -> str | None:
-    """What keeps Numba from compiling here; None where nothing does."""
+    """What keeps Numba from compiling here, and what to do about it; None where nothing does."""
     if importlib.util.find_spec("numba") is None:
-        return "Numba is not installed"
+        return "Numba is not installed (pip install 'vision-bench[preprocess]')"
     try:
         # It refuses to be imported beside a NumPy or a Python that is too new for it.
         is_off = bool(importlib.import_module("numba").config.DISABLE_JIT)
     except Exception as problem:
         return f"Numba cannot be imported ({type(problem).__name__}: {problem})"
-    return "NUMBA_DISABLE_JIT is set" if is_off else None
+    return "NUMBA_DISABLE_JIT is set (unset it)" if is_off else None
 
 
 def _is_there(compiled: bool | None) -> bool:
@@ -267,8 +267,7 @@ def _is_there(compiled: bool | None) -> bool:
             raise MissingExtra("preprocess", "compiled preprocessing")
         raise MissingTool(f"preprocessing cannot be compiled: {reason}")
     warnings.warn(
-        f"{reason}: preprocessing gives the same bits with NumPy alone, many times slower; "
-        "pip install 'vision-bench[preprocess]'",
+        f"{reason}: preprocessing gives the same bits with NumPy alone, many times slower",
         stacklevel=3,
     )
     return False

@@ -89,5 +89,5 @@ def uninstall() -> None:
 def why_not() -> str | None:
     """Why :func:`install` would refuse; None when it would not."""
     if reason := why_not_compiled():
-        return f"{reason}, and without it ours is the slower one: pip install 'vision-bench[preprocess]'"
+        return f"{reason}; not compiled, ours is the slower one"
     return reason_to_refuse(stock.versions())
