@@ -141,6 +141,7 @@ async def test_what_is_no_http_is_refused_in_our_shape() -> None:
         (b"TRACE /chat HTTP/1.1\r\nHost: x\r\n", 405),
         (b"GET /healthz HTTP/1.1\r\nHost: x\r\nUpgrade: h2c\r\nConnection: upgrade\r\n", 200),
         (b"GET /healthz HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: upgrade\r\n", 200),
+        (b"GET /live/push/x HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: upgrade\r\n", 400),
     ],
 )
 async def test_odd_requests_have_an_ordinary_answer(raw: bytes, status: int) -> None:
@@ -153,13 +154,17 @@ async def test_odd_requests_have_an_ordinary_answer(raw: bytes, status: int) -> 
 CLOSE = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
 
-async def test_an_upgrade_is_ignored_and_its_body_read_as_a_body() -> None:
+@pytest.mark.parametrize("protocol", [b"h2c", b"websocket"])
+async def test_an_upgrade_is_ignored_and_its_body_read_as_a_body(protocol: bytes) -> None:
     """A client that offers h2c, as Java's does, is served in HTTP/1.1; what looks like a request in its body stays
-    body, in one piece or in many."""
+    body, in one piece or in many. So is a WebSocket where there is none."""
     body = b"GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
-    raw = post(
-        body, b"Upgrade: h2c", b"HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA", b"Connection: Upgrade, HTTP2-Settings"
+    offer = (
+        b"Upgrade: " + protocol,
+        b"HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA",
+        b"Connection: Upgrade, HTTP2-Settings",
     )
+    raw = post(body, *offer)
     async with stub_upstream() as stub, gateway(stub) as rig:
         for pieces in ([raw + CLOSE], [raw[:-10], raw[-10:], CLOSE], [raw[:40], raw[40:-20], raw[-20:] + CLOSE]):
             answer = await talk(rig, *pieces, gap_seconds=0.005)

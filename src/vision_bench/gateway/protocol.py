@@ -3,8 +3,8 @@
 ``vision-bench serve`` and ``script/service.sh`` use it; with uvicorn's own command it is
 ``--http vision_bench.gateway.protocol:GuardedProtocol``. What it adds: the head of a request has a size and a time,
 an idle connection and an unread answer have a time, pipelined requests have a number, every request of a connection
-learns that its caller has left, ``Upgrade`` is not obeyed, and what is no proper HTTP is refused in the gateway's own
-error shape, never in the middle of another request's answer.
+learns that its caller has left, ``Upgrade`` is obeyed where there is a WebSocket and nowhere else, and what is no
+proper HTTP is refused in the gateway's own error shape, never in the middle of another request's answer.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ LIMITS_KEY = "connection_limits"
 
 MAX_QUEUED_REQUESTS = 32
 """Pipelined requests that wait on one connection. Those behind them are not read: the connection ends after these."""
+
+_SOCKET_PATHS = (b"/live/push/", b"/page/realtime")
+"""What stands in the path of a route that is a WebSocket."""
 
 _PROBE_SECONDS, _PROBES = 15, 4
 _LONGEST_SILENCE_SECONDS = 32_767  # Linux takes no more
@@ -190,6 +193,10 @@ class GuardedProtocol(HttpToolsProtocol):
                 data = self._head_without_upgrade() + data[upgrade.args[0] :]
                 self.parser = httptools.HttpRequestParser(self)
                 self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn's own
+
+    def _should_upgrade_to_ws(self) -> bool:
+        path = self.url.partition(b"?")[0]
+        return super()._should_upgrade_to_ws() and any(part in path for part in _SOCKET_PATHS)
 
     def _is_ignored_upgrade(self) -> bool:
         parser = self.parser
