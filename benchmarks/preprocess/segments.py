@@ -9,18 +9,15 @@ one frame; one request at a time.
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import os
 import platform
 import sys
 import tempfile
-from fractions import Fraction
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import av
 import httpx
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +25,8 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.vllm import bodies  # noqa: E402  after the root was made importable
+from benchmarks.preprocess.films import mp4, say  # noqa: E402  after the root was made importable
+from tests.vllm import bodies  # noqa: E402
 from tests.vllm.environment import ensure  # noqa: E402
 from tests.vllm.installed import unpacked_wheel  # noqa: E402
 from tests.vllm.server import VllmServer, VllmServers  # noqa: E402
@@ -110,25 +108,6 @@ def picture(number: int) -> NDArray[np.uint8]:
     rows, columns = np.mgrid[0:HEIGHT, 0:WIDTH]
     waves = [(columns * (number % 5 + 1) + rows * (n + 1) + 37 * number) % 256 for n in range(3)]
     return np.stack(waves, axis=-1).astype(np.uint8)
-
-
-def mp4(frames: list[NDArray[np.uint8]], rate: int) -> bytes:
-    """H.264 without sound."""
-    target = io.BytesIO()
-    with av.open(target, "w", format="mp4") as output:
-        video = output.add_stream("libx264", rate=rate, options={"preset": "ultrafast"})
-        video.width, video.height, video.pix_fmt = WIDTH, HEIGHT, "yuv420p"
-        for index, pixels in enumerate(frames):
-            frame = av.VideoFrame.from_ndarray(pixels, "rgb24")
-            frame.pts, frame.time_base = index, Fraction(1, rate)
-            output.mux(video.encode(frame))
-        output.mux(video.encode(None))
-    return target.getvalue()
-
-
-def say(line: str) -> None:
-    """Progress."""
-    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

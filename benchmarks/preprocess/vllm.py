@@ -9,24 +9,22 @@ One server runs at a time, off and on in turn; each start takes about a minute. 
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import os
 import platform
 import sys
 import tempfile
-from fractions import Fraction
 from pathlib import Path
 from statistics import median
 
-import av
 import httpx
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.vllm import bodies  # noqa: E402  after the root was made importable
+from benchmarks.preprocess.films import mp4, say  # noqa: E402  after the root was made importable
+from tests.vllm import bodies  # noqa: E402
 from tests.vllm.environment import ensure  # noqa: E402
 from tests.vllm.installed import unpacked_wheel  # noqa: E402
 from tests.vllm.server import VllmServer, VllmServers  # noqa: E402
@@ -121,23 +119,17 @@ def medians(runs: list[list[dict[str, float]]]) -> dict[str, float]:
 
 def make_clip(number: int) -> bytes:
     """An MP4 whose every frame differs from every other and from those of other numbers."""
-    target = io.BytesIO()
     rows, columns = np.mgrid[0:HEIGHT, 0:WIDTH]
-    with av.open(target, "w", format="mp4") as output:
-        video = output.add_stream("libx264", rate=RATE, options={"preset": "ultrafast"})
-        video.width, video.height, video.pix_fmt = WIDTH, HEIGHT, "yuv420p"
-        for index in range(FRAMES):
-            waves = [(columns * (number % 7 + 1) + rows * (n + 1) + 37 * index + 91 * number) % 256 for n in range(3)]
-            frame = av.VideoFrame.from_ndarray(np.stack(waves, axis=-1).astype(np.uint8), "rgb24")
-            frame.pts, frame.time_base = index, Fraction(1, RATE)
-            output.mux(video.encode(frame))
-        output.mux(video.encode(None))
-    return target.getvalue()
-
-
-def say(line: str) -> None:
-    """Progress."""
-    print(line, file=sys.stderr, flush=True)
+    return mp4(
+        (
+            np.stack(
+                [(columns * (number % 7 + 1) + rows * (n + 1) + 37 * index + 91 * number) % 256 for n in range(3)],
+                axis=-1,
+            ).astype(np.uint8)
+            for index in range(FRAMES)
+        ),
+        RATE,
+    )
 
 
 if __name__ == "__main__":

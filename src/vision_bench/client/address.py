@@ -32,16 +32,3 @@ def check_address(url: str) -> str:
             f"{url[:200]!r} is no address of a server ({problem}); give one such as {EXAMPLE}"
         ) from problem
     return url
-
-
-def bearer(api_key: str | None) -> dict[str, str]:
-    """The header that carries ``api_key``; none without one.
-
-    Raises:
-        InvalidRequest: the key holds what no header can. The message does not show it.
-    """
-    if not api_key:
-        return {}
-    if not (api_key.isascii() and api_key.isprintable()):
-        raise InvalidRequest("the API key holds a character that no header can carry; copy it again")
-    return {"Authorization": f"Bearer {api_key}"}

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 
 import httpx
 
-from vision_bench.client.address import bearer, check_address
+from vision_bench.client.address import check_address
 from vision_bench.client.retry import RetryBudget, RetryRule, read_retry_after
 from vision_bench.errors import (
     BrokenStream,
@@ -20,6 +20,7 @@ from vision_bench.errors import (
     UpstreamError,
     UpstreamTimeout,
 )
+from vision_bench.wire.authorization import bearer
 from vision_bench.wire.chat import error_message
 
 # uvicorn closes an idle connection after 5 s; leaving earlier avoids sending into a closing one.

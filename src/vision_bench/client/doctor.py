@@ -13,12 +13,13 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 
 from vision_bench.answers.analysis import analysis_schema
-from vision_bench.client.address import bearer, check_address
+from vision_bench.client.address import check_address
 from vision_bench.client.traps import find_trap, with_remedy
 from vision_bench.errors import MissingExtra, VisionBenchError
 from vision_bench.media.broadcast.fonts import find_font
 from vision_bench.media.broadcast.speech import find_espeak
 from vision_bench.media.encoders import choose_encoder
+from vision_bench.wire.authorization import bearer
 from vision_bench.wire.chat import chat_body, error_message, json_schema_format, read_reply, user_message
 from vision_bench.wire.models import read_models
 from vision_bench.wire.shapes import parse_json

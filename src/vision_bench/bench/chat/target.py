@@ -19,6 +19,7 @@ from vision_bench.bench.chat.record import ChatRecord
 from vision_bench.bench.clock import Clock
 from vision_bench.bench.record import OK
 from vision_bench.errors import ConnectFailed, InvalidRequest, UnknownName, UpstreamTimeout, reason
+from vision_bench.wire.authorization import checked_key
 from vision_bench.wire.chat import chat_body, error_message, read_reply, user_message
 from vision_bench.wire.models import Model, read_models
 from vision_bench.wire.prometheus import Page, read_page
@@ -135,7 +136,7 @@ class ChatTarget:
         self._is_valid = is_valid
         self._sent: set[str] = set()
         self._answered_threads: set[str] = set()
-        key = f"Authorization: Bearer {_checked_key(api_key)}\r\n" if api_key else ""
+        key = f"Authorization: Bearer {checked_key(api_key)}\r\n" if api_key else ""
         self._common_head = (
             f"Host: {address.authority}\r\nUser-Agent: vision-bench\r\nAccept: */*\r\n"
             f"Accept-Encoding: identity\r\n{key}"
@@ -303,9 +304,3 @@ class _Whole:
 
     def body(self, data: bytes, now_ns: int) -> None:
         self.pieces.append(data)
-
-
-def _checked_key(api_key: str) -> str:
-    if not (api_key.isascii() and api_key.isprintable()):
-        raise InvalidRequest("the API key holds a character that no header can carry; copy it again")
-    return api_key

@@ -25,6 +25,7 @@ from vision_bench.bench.rundir import StepLog, read_records, write_json
 from vision_bench.bench.workload import WorkloadFile
 from vision_bench.errors import InvalidRequest, UnknownName
 from vision_bench.media.lock import held
+from vision_bench.wire.authorization import checked_key
 from vision_bench.wire.realtime.truth import ChunkTruth, EventTruth, read_truth
 from vision_bench.wire.shapes import parse_json
 
@@ -51,8 +52,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 def _load(file: WorkloadFile, options: LoadOptions) -> Loaded:
     address = read_address(options.need_target("ws://127.0.0.1:8100/v1/realtime/video"))
-    if options.api_key and not (options.api_key.isascii() and options.api_key.isprintable()):
-        raise InvalidRequest("the API key holds a character that no header can carry; copy it again")
+    checked_key(options.api_key or "")
     flags = {name: options.own[name] for name in FLAGS if name in options.own}
     prepared = prepare(
         file, RealtimeFlags(**flags, seed=options.given_seed, slo_ms=None if options.slo is None else _slo(options.slo))
