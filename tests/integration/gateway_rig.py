@@ -99,6 +99,43 @@ async def gateway(
             await serving
 
 
+class Caller:
+    """A raw connection that sends as little as it is told."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    async def send(self, data: bytes) -> None:
+        """Send exactly this."""
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def answer(self) -> tuple[int, bytes, bytes]:
+        """Status, head and body of an answer with a length or in chunks."""
+        head = await self._reader.readuntil(b"\r\n\r\n")
+        length = head.lower().partition(b"content-length: ")[2].partition(b"\r")[0]
+        if length:
+            body = await self._reader.readexactly(int(length))
+        else:
+            body = await self._reader.readuntil(b"0\r\n\r\n")
+        return int(head.split()[1]), head, body
+
+
+@asynccontextmanager
+async def caller(rig: Rig) -> AsyncIterator[Caller]:
+    """A raw connection to the gateway, cut at the end."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
+    try:
+        yield Caller(reader, writer)
+    finally:
+        writer.transport.abort()
+
+
+def upload_head(path: str, size_bytes: int) -> bytes:
+    """The head of a request with a body of that length."""
+    return f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {size_bytes}\r\n\r\n".encode()
+
+
 async def until(condition: Callable[[], object], *, within_seconds: float = 10.0) -> None:
     """Wait for ``condition``; fail loudly when it does not come true in time."""
     async with asyncio.timeout(within_seconds):

@@ -44,6 +44,7 @@ class StubUpstream:
 
     Attributes:
         behaviour: answers each request; changed by a test at any time.
+        begun: requests whose head has come, whether the body follows or not.
         open_connections: sockets open now.
         running: requests being answered now; ``most_running`` is the greatest number ever.
         abandoned: requests whose caller closed the socket before the answer was through.
@@ -53,6 +54,7 @@ class StubUpstream:
     behaviour: Behaviour
     requests: list[StubRequest] = field(default_factory=list)
     port: int = 0
+    begun: int = 0
     open_connections: int = 0
     total_connections: int = 0
     running: int = 0
@@ -82,7 +84,7 @@ class StubUpstream:
         self.open_connections += 1
         self.total_connections += 1
         try:
-            while (request := await _read_request(reader)) is not None:
+            while (request := await self._read_request(reader)) is not None:
                 if not await self._answer(request, reader, writer) or self.closes_silently:
                     return
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
@@ -91,6 +93,19 @@ class StubUpstream:
             self.open_connections -= 1
             self._tasks.discard(task)
             writer.close()
+
+    async def _read_request(self, reader: asyncio.StreamReader) -> StubRequest | None:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.IncompleteReadError:
+            return None
+        self.begun += 1
+        first, *lines = head.decode("latin-1").split("\r\n")
+        headers = {
+            name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)
+        }
+        body = await reader.readexactly(int(headers.get("content-length", 0)))
+        return StubRequest(first.split(" ")[1], headers, body, time.monotonic())
 
     async def _answer(self, request: StubRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Whether the connection can take another request."""
@@ -128,19 +143,6 @@ async def stub_upstream(behaviour: Behaviour | None = None, *, port: int = 0) ->
         stub.stop()
         await asyncio.gather(*tasks, return_exceptions=True)
         await server.wait_closed()
-
-
-async def _read_request(reader: asyncio.StreamReader) -> StubRequest | None:
-    try:
-        head = await reader.readuntil(b"\r\n\r\n")
-    except asyncio.IncompleteReadError:
-        return None
-    first, *lines = head.decode("latin-1").split("\r\n")
-    headers = {
-        name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)
-    }
-    body = await reader.readexactly(int(headers.get("content-length", 0)))
-    return StubRequest(first.split(" ")[1], headers, body, time.monotonic())
 
 
 def response(

@@ -11,55 +11,19 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.integration.gateway_rig import BODY, Rig, gateway, http_client, items, until
+from tests.integration.gateway_rig import BODY, caller, gateway, http_client, items, until, upload_head
 from tests.integration.stub_upstream import StubRequest, answers, stub_upstream
 
 MB = 1_000_000
 
 
-class Caller:
-    """A raw connection that sends as little as it is told."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
-
-    async def send(self, data: bytes) -> None:
-        self._writer.write(data)
-        await self._writer.drain()
-
-    async def answer(self) -> tuple[int, bytes, bytes]:
-        """Status, head and body of an answer with a length or in chunks."""
-        head = await self._reader.readuntil(b"\r\n\r\n")
-        length = head.lower().partition(b"content-length: ")[2].partition(b"\r")[0]
-        if length:
-            body = await self._reader.readexactly(int(length))
-        else:
-            body = await self._reader.readuntil(b"0\r\n\r\n")
-        return int(head.split()[1]), head, body
-
-
-@asynccontextmanager
-async def caller(rig: Rig) -> AsyncIterator[Caller]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
-    try:
-        yield Caller(reader, writer)
-    finally:
-        writer.transport.abort()
-
-
-def head(path: str, size_bytes: int) -> bytes:
-    return f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {size_bytes}\r\n\r\n".encode()
-
-
 async def test_a_slow_upload_holds_no_permit() -> None:
     """With one permit, half a body that does not go on lets another request through at once."""
     async with stub_upstream() as stub, gateway(stub, vllm_concurrency=1) as rig, caller(rig) as slow:
-        await slow.send(head("/chat", 1000) + b"x" * 500)
+        await slow.send(upload_head("/chat", 1000) + b"x" * 500)
         await until(lambda: rig.app.state.buffer.held_bytes == 1000)
         assert rig.admission.in_use == 0
         assert (await rig.client.post("/chat", json=BODY)).status_code == 200
@@ -80,9 +44,9 @@ async def test_uploads_beyond_the_buffer_wait_unread_and_half_read_ones_do_not_b
     ):
         buffer = rig.app.state.buffer
         for number, one in enumerate((first, second)):
-            await one.send(head("/chat", MB) + b"x" * 1000)
+            await one.send(upload_head("/chat", MB) + b"x" * 1000)
             await until(lambda number=number: buffer.held_bytes == (number + 1) * MB)
-        await third.send(head("/chat", MB) + b"x" * 1000)
+        await third.send(upload_head("/chat", MB) + b"x" * 1000)
         await until(lambda: buffer.waiting == 1)
         await second.send(b"x" * (MB - 1000))
         assert (await second.answer())[0] == 200
@@ -122,7 +86,7 @@ async def test_no_room_in_time_is_503() -> None:
         gateway(stub, gateway_max_body_bytes=MB, gateway_buffer_bytes=MB, vllm_acquire_timeout_seconds=0.3) as rig,
         caller(rig) as slow,
     ):
-        await slow.send(head("/chat", MB) + b"x")
+        await slow.send(upload_head("/chat", MB) + b"x")
         await until(lambda: rig.app.state.buffer.held_bytes == MB)
         refused = await rig.client.post("/chat", json=BODY)
         assert (refused.status_code, refused.json()["error"]["type"]) == (503, "acquire_timeout")
@@ -136,7 +100,7 @@ async def test_a_caller_that_leaves_in_its_upload_gives_its_room_back() -> None:
     """Half a body and a closed socket."""
     async with stub_upstream() as stub, gateway(stub) as rig:
         async with caller(rig) as one:
-            await one.send(head("/chat/batch", 1000) + b"x")
+            await one.send(upload_head("/chat/batch", 1000) + b"x")
             await until(lambda: rig.app.state.buffer.held_bytes == 1000)
         await until(lambda: rig.app.state.buffer.held_bytes == 0)
 
@@ -151,7 +115,7 @@ async def test_an_upload_that_stands_still_or_drips_is_408(path: str, limit: str
         gateway(stub, **{limit: 0.5}) as rig,
         caller(rig) as slow,
     ):
-        await slow.send(head(path, 1000) + begin)
+        await slow.send(upload_head(path, 1000) + begin)
         await until(lambda: rig.app.state.buffer.held_bytes == 1000)
         if path == "/chat/batch":
             await until(lambda: stub.running == 1)
@@ -179,7 +143,7 @@ async def test_an_item_goes_on_before_the_batch_is_whole() -> None:
     body = batch_bytes(2)
     cut = body.index(b'"clip-1"')
     async with stub_upstream() as stub, gateway(stub) as rig, caller(rig) as one:
-        await one.send(head("/chat/batch", len(body)) + body[:cut])
+        await one.send(upload_head("/chat/batch", len(body)) + body[:cut])
         await until(lambda: len(stub.requests) == 1 and rig.admission.in_use == 0)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(one._reader.read(1), 0.2)
@@ -234,7 +198,7 @@ async def test_a_batch_gives_its_room_back_item_by_item() -> None:
         await behave(request, writer)
 
     async with stub_upstream(second_waits) as stub, gateway(stub) as rig, caller(rig) as one:
-        await one.send(head("/chat/batch", len(body)) + body)
+        await one.send(upload_head("/chat/batch", len(body)) + body)
         await until(lambda: len(stub.requests) == 2 and rig.admission.in_use == 1)
         await until(lambda: rig.app.state.buffer.held_bytes < 101_000)
         assert rig.app.state.buffer.held_bytes > 100_000
@@ -270,7 +234,7 @@ async def test_a_batch_over_its_keys_limit_is_refused_whole() -> None:
 async def test_a_crowd_is_served_to_the_last_within_the_buffer(count: int, size_bytes: int, buffer_bytes: int) -> None:
     """All at once: none refused, all answered, the buffer never over its limit, and /healthz answers meanwhile."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-    request = head("/chat", size_bytes) + b"x" * size_bytes
+    request = upload_head("/chat", size_bytes) + b"x" * size_bytes
     async with (
         stub_upstream() as stub,
         gateway(stub, gateway_max_body_bytes=size_bytes, gateway_buffer_bytes=buffer_bytes) as rig,
@@ -335,7 +299,7 @@ async def test_a_batch_is_held_once(count: int, size_bytes: int, allowance: floa
             await until(lambda: process.poll() is not None or listens(port), within_seconds=60)
             idle_bytes = peak_bytes(process.pid)
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(head("/chat/batch", len(body)))
+            writer.write(upload_head("/chat/batch", len(body)))
             writer.write(memoryview(body)[:-2])
             await writer.drain()
             await until(lambda: len(stub.requests) > 0, within_seconds=60)

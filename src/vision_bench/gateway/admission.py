@@ -76,6 +76,11 @@ class Admission:
         return sum(lane.in_use for lane in self.lanes)
 
     @property
+    def is_full(self) -> bool:
+        """Whether the next call has to wait."""
+        return bool(self._queue) or self.in_use >= self.permits
+
+    @property
     def waiting(self) -> int:
         """Calls in the queue."""
         return len(self._queue)

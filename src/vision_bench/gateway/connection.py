@@ -86,6 +86,10 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.writelines((head, *pieces))
 
+    def send_more(self, pieces: Sequence[Buffer]) -> None:
+        """Go on with a request whose body ``send`` was given the beginning of."""
+        self._transport.writelines(pieces)
+
     async def wait_for_head(self) -> None:
         """Return when status and headers are there.
 

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vision_bench.errors import AcquireTimeout, HttpFailure, UpstreamError
 from vision_bench.gateway import examples
+from vision_bench.gateway.ahead import Ahead
 from vision_bench.gateway.batch import BatchRun
 from vision_bench.gateway.exchange import (
     Refusal,
@@ -147,18 +148,43 @@ class _Exchange(Response):
 
 class _Chat(_Exchange):
     async def answer(self, upload: Upload, room: Room, scope: Scope, receive: Receive, send: Send) -> None:
-        body = await upload.read()
-        question = None if self._questions is None else self._questions.of(body, scope)
-        if question is None and self._policy is not None:
-            body = [b"".join(body)]
-            self._policy.check(body[0])
-        exchange_of(scope).is_read = True
-        room.shrink(upload.size_bytes)
-        pass_on = self._pass_on
-        work = pass_on(body, scope, send) if question is None else question.answer(scope, send, pass_on)
-        await unless_client_leaves(receive, work)
+        ahead = self._ahead(room, scope)
+        try:
+            body = await upload.read(ahead)
+            question = None if self._questions is None else self._questions.of(body, scope)
+            if question is None and self._policy is not None:
+                body = [b"".join(body)]
+                self._policy.check(body[0])
+            exchange_of(scope).is_read = True
+            room.shrink(upload.size_bytes)
+            if question is None:
+                work = self._pass_on(body, scope, send, ahead)
+            else:
+                work = question.answer(scope, send, self._pass_on)
+            await unless_client_leaves(receive, work)
+        finally:
+            if ahead is not None:
+                ahead.close()
 
-    async def _pass_on(self, body: list[bytes], scope: Scope, send: Send) -> None:
+    def _ahead(self, room: Room, scope: Scope) -> Ahead | None:
+        """Sends the body on while it comes: for a caller who is alone, and where nobody has to look at it first."""
+        exchange = exchange_of(scope)
+        is_alone = self._buffer.held_bytes == room.size_bytes
+        # A span of the call, whose name its head holds, begins with the permit.
+        is_traced = exchange.timings.journal is not None
+        is_looked_at = self._questions is not None or self._policy is not None
+        is_of_known_length = header(scope, b"content-length") and not header(scope, b"transfer-encoding")
+        if not is_alone or is_traced or is_looked_at or not is_of_known_length:
+            return None
+        return self._client.ahead(
+            room.size_bytes,
+            request_id=exchange.request_id,
+            content_type=_content_type(scope),
+            authorization=self.authorization(scope),
+            trace=exchange.trace,
+        )
+
+    async def _pass_on(self, body: list[bytes], scope: Scope, send: Send, ahead: Ahead | None = None) -> None:
         exchange = exchange_of(scope)
         timings = exchange.timings
         exchange.items = 1
@@ -169,9 +195,10 @@ class _Chat(_Exchange):
                 body,
                 request_id=exchange.request_id,
                 timings=timings,
-                content_type=header(scope, b"content-type") or "application/json",
+                content_type=_content_type(scope),
                 authorization=self.authorization(scope),
                 trace=exchange.trace,
+                ahead=ahead,
             ) as answer:
                 is_event_stream = answer.is_event_stream
                 if answer.status >= 400:
@@ -279,6 +306,10 @@ class DirectRoutes:
                 await self._state.routes[path](scope, receive, send)
                 return
         await self._app(scope, receive, send)
+
+
+def _content_type(scope: Scope) -> str:
+    return header(scope, b"content-type") or "application/json"
 
 
 def _answer_headers(answer: Answer) -> dict[str, str]:

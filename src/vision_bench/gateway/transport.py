@@ -7,7 +7,7 @@ import errno
 import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol, Self
+from typing import NamedTuple, Protocol, Self
 from urllib.parse import urlsplit
 
 from vision_bench.errors import BrokenStream, ConnectFailed, reason
@@ -58,6 +58,26 @@ class Transport(Protocol):
 
     def get(self, path: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[TransportAnswer]:
         """Ask for a document."""
+        ...
+
+    def head_start(self, path: str, size_bytes: int, headers: Mapping[str, str]) -> HeadStart:
+        """A ``post`` that can be sent while its body of ``size_bytes`` comes. ``close`` must follow."""
+        ...
+
+
+class HeadStart(Protocol):
+    """A request that goes out while its body comes, all but the last piece of it: until that one it is no call."""
+
+    def send_but_last(self, pieces: Sequence[Buffer]) -> None:
+        """Send what was not sent yet of ``pieces``, which is all that has come, but never the last of them."""
+        ...
+
+    def call(self, body: Sequence[Buffer]) -> AbstractAsyncContextManager[TransportAnswer]:
+        """``Transport.post``, of what is left to send of ``body``, which is all pieces."""
+        ...
+
+    def close(self) -> None:
+        """It is not wanted any more, or ``call`` has taken it over: then nothing."""
         ...
 
 
@@ -112,14 +132,22 @@ class HttpTransport:
         """See ``Transport.get``."""
         return _Call(self, self._head("GET", path, headers, ""), b"", 0)
 
-    async def open(self, head: bytes, body: Payload, size_bytes: int) -> Connection:
-        """Send a request and wait for the head of its answer; ``give_back`` must follow. ``post`` does both."""
-        connection = self._take_idle() or await self._connect()
+    def head_start(self, path: str, size_bytes: int, headers: Mapping[str, str]) -> _HeadStart:
+        """See ``Transport.head_start``. Only over a connection that lies ready: making one is not waited for."""
+        return _HeadStart(self, self._head("POST", path, headers, f"Content-Length: {size_bytes}\r\n"), size_bytes)
+
+    async def open(self, head: bytes, body: Payload, size_bytes: int, begun: _Begun | None = None) -> Connection:
+        """Send a request, or the rest of one that is ``begun``, and wait for the head of its answer; ``give_back``
+        must follow. ``post`` does both."""
+        connection = begun.connection if begun is not None else self.take_idle() or await self._connect()
         try:
-            connection.send(head, body, size_bytes)
+            if begun is None:
+                connection.send(head, body, size_bytes)
+            else:
+                connection.send_more(begun.rest)
             await connection.wait_for_head()
         except BaseException as problem:
-            self._drop(connection)
+            self.drop(connection)
             # A kept-alive connection may have been closed just as we wrote to it. No byte of an answer came, so one
             # more try over a new connection; a connection that was new says something about the server.
             if not isinstance(problem, BrokenStream) or not connection.is_reused or connection.has_answered:
@@ -133,7 +161,7 @@ class HttpTransport:
             connection.send(head, body, size_bytes)
             await connection.wait_for_head()
         except BaseException:
-            self._drop(connection)
+            self.drop(connection)
             raise
         return connection
 
@@ -141,7 +169,7 @@ class HttpTransport:
         """The call is over: keep the connection for another one, or close it."""
         now = self._loop.time()
         if not connection.park(now):
-            self._drop(connection)
+            self.drop(connection)
             return
         self._idle.append(connection)
         if self._sweep is None:
@@ -153,13 +181,14 @@ class HttpTransport:
             raise ValueError("a header holds a line end")
         return f"{method} {self._base_path}{path}{self._common_head}{lines}{length}\r\n".encode("latin-1")
 
-    def _take_idle(self) -> Connection | None:
+    def take_idle(self) -> Connection | None:
+        """A connection that lies ready; None: there is none."""
         fresh_since = self._loop.time() - KEEPALIVE_SECONDS
         while self._idle:
             connection = self._idle.pop()
             if not connection.is_closed and connection.idle_since > fresh_since:
                 return connection
-            self._drop(connection)
+            self.drop(connection)
         return None
 
     async def _connect(self) -> Connection:
@@ -184,32 +213,77 @@ class HttpTransport:
         self._sweep = None
         fresh_since = self._loop.time() - KEEPALIVE_SECONDS
         while self._idle and (self._idle[0].is_closed or self._idle[0].idle_since <= fresh_since):
-            self._drop(self._idle.pop(0))
+            self.drop(self._idle.pop(0))
         if self._idle:
             wait_seconds = self._idle[0].idle_since - fresh_since
             self._sweep = self._loop.call_later(wait_seconds, self._drop_stale)
 
-    def _drop(self, connection: Connection) -> None:
+    def drop(self, connection: Connection) -> None:
+        """Close a connection, whatever it is doing."""
         connection.close()
         self._open.discard(connection)
 
 
 class _Call:
     # A class, for it costs half of what a generator does.
-    __slots__ = ("_body", "_connection", "_head", "_size_bytes", "_transport")
+    __slots__ = ("_begun", "_body", "_connection", "_head", "_size_bytes", "_transport")
 
-    def __init__(self, transport: HttpTransport, head: bytes, body: Payload, size_bytes: int) -> None:
+    def __init__(
+        self, transport: HttpTransport, head: bytes, body: Payload, size_bytes: int, begun: _Begun | None = None
+    ) -> None:
         self._transport = transport
         self._head = head
         self._body = body
         self._size_bytes = size_bytes
+        self._begun = begun
 
     async def __aenter__(self) -> Connection:
-        self._connection = await self._transport.open(self._head, self._body, self._size_bytes)
+        self._connection = await self._transport.open(self._head, self._body, self._size_bytes, self._begun)
         return self._connection
 
     async def __aexit__(self, *_: object) -> None:
         self._transport.give_back(self._connection)
+
+
+class _Begun(NamedTuple):
+    """A connection on which a request was begun, and what is left to send."""
+
+    connection: Connection
+    rest: Sequence[Buffer]
+
+
+class _HeadStart:
+    __slots__ = ("_connection", "_head", "_sent", "_size_bytes", "_transport")
+
+    def __init__(self, transport: HttpTransport, head: bytes, size_bytes: int) -> None:
+        self._transport = transport
+        self._connection: Connection | None = None
+        self._head = head
+        self._size_bytes = size_bytes
+        self._sent = 0  # pieces
+
+    def send_but_last(self, pieces: Sequence[Buffer]) -> None:
+        new = pieces[self._sent : -1]
+        if not new:
+            return
+        if self._connection is not None:
+            self._connection.send_more(new)
+        elif (connection := self._transport.take_idle()) is not None:
+            self._connection = connection
+            connection.send(self._head, new, self._size_bytes)
+        else:
+            return
+        self._sent += len(new)
+
+    def call(self, body: Sequence[Buffer]) -> _Call:
+        connection, self._connection = self._connection, None
+        begun = None if connection is None else _Begun(connection, body[self._sent :])
+        return _Call(self._transport, self._head, body, self._size_bytes, begun)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._transport.drop(self._connection)
+            self._connection = None
 
 
 def size_of(body: Payload) -> int:

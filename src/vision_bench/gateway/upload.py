@@ -7,6 +7,7 @@ from typing import Self
 
 from starlette.types import Message, Receive, Scope
 
+from vision_bench.gateway.ahead import Ahead
 from vision_bench.gateway.exchange import ClientLeft, Refusal, header
 from vision_bench.gateway.room import Pace
 
@@ -89,13 +90,18 @@ class Upload:
                 return piece
         return b""
 
-    async def read(self) -> list[bytes]:
-        """All pieces to the end; see ``next_piece``. They are not joined: a clip is copied once less."""
+    async def read(self, ahead: Ahead | None = None) -> list[bytes]:
+        """All pieces to the end; see ``next_piece``. They are not joined: a clip is copied once less.
+
+        ``ahead`` is told of each.
+        """
         pieces = []
         with self:
             while not self.is_whole:
                 if piece := await self.next_piece():
                     pieces.append(piece)
+                    if ahead is not None:
+                        ahead.came(pieces, self.size_bytes)
         return pieces
 
     async def _next_message(self) -> Message:

@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from vision_bench.errors import BrokenStream, ConnectFailed, UpstreamError, UpstreamTimeout
+from vision_bench.gateway.ahead import LEAST_BYTES, Ahead
 from vision_bench.gateway.deadline import Deadline
 from vision_bench.gateway.fleet import Fleet
 from vision_bench.gateway.journal import Call, word_of
 from vision_bench.gateway.timings import Timings
 from vision_bench.gateway.trace import Trace
-from vision_bench.gateway.transport import Payload, TransportAnswer
+from vision_bench.gateway.transport import Payload, TransportAnswer, size_of
 
 CHAT_PATH = "/chat/completions"
 
@@ -93,6 +94,7 @@ class VLLMClient:
         content_type: str = "application/json",
         authorization: str | None = None,
         trace: Trace | None = None,
+        ahead: Ahead | None = None,
     ) -> AsyncIterator[Answer]:
         """Wait for a permit, post ``body``, give the answer. The permit is held to the end of the block.
 
@@ -107,17 +109,17 @@ class VLLMClient:
                 one, too.
             authorization: the caller's own header, sent on when no VLLM_API_KEY is set.
             trace: sent on as it is, but that a journal's call names itself as the parent.
+            ahead: what ``ahead`` gave for this very call, if part of it was sent already.
 
         Raises:
             AcquireTimeout, ConnectFailed, BrokenStream: see their makers.
             UpstreamTimeout: the call, body included, took longer than VLLM_TIMEOUT_SECONDS.
             UpstreamError: a status that cannot be passed on: it is none of HTTP's, or it has no body.
         """
-        headers = {"Content-Type": content_type, "X-Request-Id": request_id}
-        if (sent_authorization := self._fleet.authorization(authorization)) is not None:
-            headers["Authorization"] = sent_authorization
-        if trace is not None:
-            headers |= trace.headers
+        headers = self._headers(request_id, content_type, authorization, trace)
+        if ahead is not None and (self._fleet.admission.is_full or size_of(body) != ahead.size_bytes):
+            ahead.close()  # half a request is not to lie at vLLM, or a proxy before it, for the length of a queue
+            ahead = None
         began_ns = spent_ns = 0
         has_moved = is_given = False
 
@@ -135,7 +137,9 @@ class VLLMClient:
                 limit = Deadline(self._timeout_seconds - spent_ns / 1e9)
                 try:
                     with limit:
-                        async with upstream.transport.post(CHAT_PATH, body, headers) as raw:
+                        async with (
+                            upstream.transport.post(CHAT_PATH, body, headers) if ahead is None else ahead.call()
+                        ) as raw:
                             timings.head_ms = elapsed_ms()
                             status = raw.status
                             is_busy = status in BUSY_STATUSES
@@ -166,6 +170,34 @@ class VLLMClient:
                 spent_ns += self._clock() - began_ns
             has_moved = True
             self._fleet.moves += 1
+
+    def ahead(
+        self,
+        size_bytes: int,
+        *,
+        request_id: str,
+        content_type: str,
+        authorization: str | None,
+        trace: Trace | None,
+    ) -> Ahead | None:
+        """Begin to send a body that comes, to go on with as ``chat``, whose arguments these are; ``close`` must follow.
+
+        None: not a large one, or nobody knows yet which vLLM will be called.
+        """
+        if size_bytes <= LEAST_BYTES or len(self._fleet.upstreams) > 1:
+            return None
+        headers = self._headers(request_id, content_type, authorization, trace)
+        return Ahead(self._fleet.upstreams[0].transport.head_start(CHAT_PATH, size_bytes, headers), size_bytes)
+
+    def _headers(
+        self, request_id: str, content_type: str, authorization: str | None, trace: Trace | None
+    ) -> dict[str, str]:
+        headers = {"Content-Type": content_type, "X-Request-Id": request_id}
+        if (sent_authorization := self._fleet.authorization(authorization)) is not None:
+            headers["Authorization"] = sent_authorization
+        if trace is not None:
+            headers |= trace.headers
+        return headers
 
 
 def _noted(timings: Timings, url: str, now_ns: int, headers: dict[str, str], *, is_resent: bool) -> Call | None:
