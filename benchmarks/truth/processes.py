@@ -19,7 +19,8 @@ import httpx
 
 ROOT = Path(__file__).resolve().parents[2]
 STOP_SECONDS = 20.0
-WATCH_SECONDS = 0.25
+WATCH_SECONDS = 1.0
+"""Each look stops the client for about a millisecond: the kernel walks its pages."""
 Json = dict[str, Any]
 
 
