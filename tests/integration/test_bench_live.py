@@ -59,8 +59,23 @@ async def test_a_live_workload_is_measured(tmp_path: Path, look: str, part: str)
     server_ms = summary["steps"][0]["server_ms"]
     assert {"frame_age_ms", "selection_ms", "encode_ms", "queue_ms", "first_token_ms"} <= set(server_ms)
     assert server_ms["frame_age_ms"]["count"] == 6
+    _check_receipts(summary["steps"][0]["receipts"])
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     assert set(manifest["workload"]["files"]) == {"film.mp4"}
+
+
+def _check_receipts(receipts: dict[str, Any]) -> None:
+    """Three clocks: camera, gateway and run; every answer has its stages, and what crosses clocks is a range."""
+    assert receipts["answers"] == receipts["frames"]["age_ms"]["count"] == 6
+    rows = {row["stage"]: row for row in (*receipts["stages"], *receipts["totals"])}
+    for name in ("capture", "selection", "encode", "queue", "first_token", "parse", "validation", "workflow"):
+        assert (rows[name]["ms"]["count"], len(rows[name]["clocks"])) == (6, 1), name
+    for name in ("transport", "request", "sse_transport", "capture_to_first_token", "capture_to_answer"):
+        assert (rows[name]["high_ms"]["count"], len(rows[name]["clocks"])) == (6, 2), name
+        # All processes of a test read one clock: the offset is nothing, within its bound.
+        assert abs(rows[name]["offset"]["offset_ms"]) <= rows[name]["offset"]["bound_ms"]["max"] + 1e-3
+    assert rows["decode"]["source"] == rows["upstream_prefill"]["source"] == "unknown"
+    assert rows["decode"]["problems"] == {"no_stamp": 6}
 
 
 async def test_a_gateway_without_streams_is_told(tmp_path: Path) -> None:

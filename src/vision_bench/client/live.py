@@ -22,12 +22,13 @@ from vision_bench.client.caller import Caller, transport_errors
 from vision_bench.client.gateway import ChatStream, encode_body, media_type
 from vision_bench.client.live_answer import AnswerStream, LiveAnswer
 from vision_bench.client.live_film import Published, send_film
-from vision_bench.client.live_half import ClientHalf, ServerClock
+from vision_bench.client.live_half import ClientHalf
 from vision_bench.client.live_question import LiveQuestion
 from vision_bench.client.live_rules import ASK, CREATE, KEEP_ALIVE, LOOK, Unavailable, is_fatal, is_unavailable
 from vision_bench.client.live_watch import Seen, watch
 from vision_bench.client.retry import RetryBudget, RetryRule
 from vision_bench.errors import BrokenStream, HttpFailure, UpstreamError
+from vision_bench.live.joining import ServerClock
 from vision_bench.wire import sse
 from vision_bench.wire.chat import Json, error_message
 from vision_bench.wire.shapes import parse_json
@@ -196,7 +197,7 @@ class LiveClient:
             ConnectFailed, UpstreamTimeout, HttpFailure: after the retries; ``live_rules.code_of`` tells the code.
             BrokenStream: no stream of events; the iteration raises it for one that breaks off or tells an error.
         """
-        half = ClientHalf(self._clock, self.clock_id)
+        half = ClientHalf(self._clock)
         model = question.model
         async with contextlib.AsyncExitStack() as stack:
             try:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from vision_bench.answers.analysis import Question
 from vision_bench.answers.validate import Verdict, validate
 from vision_bench.client.gateway import ChatStream
-from vision_bench.client.live_half import ClientHalf, ServerClock
+from vision_bench.client.live_half import ClientHalf
 from vision_bench.errors import BrokenStream
+from vision_bench.live.joining import ServerClock
 from vision_bench.live.receipt import STAGES, TOTALS, ChosenFrame, Receipt, StageTime, stage_times
 from vision_bench.wire.chat import Delta, Reply
 

@@ -12,6 +12,7 @@ from vision_bench.report.correctness import correctness_section
 from vision_bench.report.figures import DASHES, MARKS, axis, bars, colour, ecdf, line
 from vision_bench.report.run_chat_data import BINS, RunView, coarser
 from vision_bench.report.run_live import live_section
+from vision_bench.report.run_receipts import receipt_section
 from vision_bench.report.run_stages import stage_section
 from vision_bench.report.run_words import VERDICT_MARKS, ends_of, load_axis, step_load, step_name, with_interval
 from vision_bench.report.section import Card, Cell, Figure, Section, Table
@@ -318,6 +319,7 @@ def chat_sections(summary: Mapping[str, Any], view: RunView, picture: Picture) -
         correctness_section(dict(summary)),
         live_section(steps),
         distribution_section(steps, view),
+        receipt_section(steps),
         stage_section(steps, summary.get("preprocess_pairs")),
         timeline_section(steps, view),
         worst_section(steps, view, picture),

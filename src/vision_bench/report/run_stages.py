@@ -16,6 +16,9 @@ MOST_STEPS = 3
 WAITS_FOR = "sent_to_first_event"
 """The client's stage inside which everything happens that only a server can tell."""
 
+BEFORE = ("frame_capture", "video_transport")
+"""What happened to a frame before anybody asked about it."""
+
 
 def stage_section(steps: Sequence[Json], pairs: Json | None = None) -> Section | None:
     """Waterfalls of the lightest, the last stable and the heaviest step, and a table of all.
@@ -83,7 +86,7 @@ def _waterfall(step: Json, steps: Sequence[Json]) -> Figure:
     at_ms = waited_from_ms
     for row in step["stages"]:
         told_ms = _mean_ms(row)
-        if row["source"] == "client" or told_ms is None:
+        if row["source"] == "client" or told_ms is None or row["stage"] in BEFORE:
             continue
         label = row["stage"].replace("_", " ")
         server_names.append(label)

@@ -106,6 +106,8 @@ class Counted:
         for stage in STAGES:
             if stage.of is not None:
                 self.samples.put(f"stage/{stage.name}", stage.of(record))
+        if self.context.receipts is not None:
+            self.context.receipts.add(record)
         self.finish_reasons[record.finish_reason or "not told"] += 1
         self.checked += record.is_valid is not None
         self.valid += record.is_valid is True

@@ -31,6 +31,7 @@ from vision_bench.bench.workload import WorkloadFile
 from vision_bench.errors import InvalidRequest
 
 if TYPE_CHECKING:
+    from vision_bench.bench.chat.receipts import Receipts
     from vision_bench.bench.chat.scoring import Scoring
 
 Json = dict[str, Any]
@@ -171,6 +172,7 @@ def _tally(manifest: Mapping[str, Any], step: StepLog, last_ns: int) -> Tally:
         cameras=CameraLoad(**cameras) if (cameras := step.begin.get("cameras")) else None,
         system_tokens=manifest.get("server", {}).get("system_tokens"),
         scoring=_scoring(facts, manifest.get("folder")),
+        receipts=_receipts(values),
     )
     return Tally(context)
 
@@ -183,6 +185,15 @@ def _scoring(facts: Mapping[str, Any], folder: str | None) -> Scoring | None:
     from vision_bench.bench.chat.verdicts import read_verdicts  # noqa: PLC0415
 
     return Scoring.of_manifest(facts, {} if folder is None else read_verdicts(Path(folder)))
+
+
+def _receipts(values: Mapping[str, Any]) -> Receipts | None:
+    """What joins receipts; None for a workload about no live stream, whose answers have none."""
+    if values.get("media") != "live":
+        return None
+    from vision_bench.bench.chat.receipts import Receipts  # noqa: PLC0415
+
+    return Receipts()
 
 
 def _headline(record: ChatRecord) -> dict[str, float | None]:

@@ -110,6 +110,7 @@ class Tally:
             "server_ms": self._samples.group("server/"),
             "server": {name: context.server.get(name, {}) for name in ("histograms", "counters")},
             "stages": self._stages(),
+            "receipts": None if context.receipts is None else context.receipts.summary(),
             "splits": self._splits(),
         }
 

@@ -67,6 +67,14 @@ class Scores(Protocol):
     def of_record(self, record: ChatRecord, /) -> Iterable[ScoredAnswer]: ...
 
 
+class ReceiptTable(Protocol):
+    """Puts the receipts of good answers together (``chat.receipts``)."""
+
+    def add(self, record: ChatRecord, /) -> None: ...
+
+    def summary(self) -> Json | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class StepContext:
     """What a step was meant to be, and what the driver knows of it.
@@ -80,6 +88,7 @@ class StepContext:
         server: what the server counted in the step, as ``stages.told_between`` has it; empty where it does not tell.
         system_tokens: of the system prompt, in every prompt's count; None where there is none, or nobody tells.
         scoring: holds answers against labels; None without labels.
+        receipts: takes those of this step in; None where the workload is about no live stream.
     """
 
     start_ns: int
@@ -99,3 +108,4 @@ class StepContext:
     cameras: CameraLoad | None = None
     system_tokens: int | None = None
     scoring: Scores | None = None
+    receipts: ReceiptTable | None = None

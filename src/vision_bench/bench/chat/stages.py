@@ -49,14 +49,15 @@ def _gateway_itself_ms(record: ChatRecord) -> float | None:
 
 
 _OUTSIDE = "not part of this workload"
+_OUTSIDE_OR_RANGE = "not part of this workload, or a range between two clocks (receipts)"
 _BEFORE = "done before the clock starts"
 _UNSEEN = "no answer got that far"
 _SILENT = "the server does not tell"
 _NO_EVENTS = "no events were streamed"
 
 STAGES = (
-    Stage("frame_capture", "", _OUTSIDE),
-    Stage("video_transport", "", _OUTSIDE),
+    Stage("frame_capture", "receipt: the camera's clock", _OUTSIDE, _told("capture_ms")),
+    Stage("video_transport", "receipt", _OUTSIDE_OR_RANGE, _told("transport_ms")),
     Stage("selection", "client", _BEFORE, lambda record: between_ms(record.dec_ns, record.sel_ns)),
     Stage("encoding", "client", _BEFORE, lambda record: between_ms(record.sel_ns, record.ser_ns)),
     Stage(
