@@ -18,6 +18,8 @@ Json = dict[str, Any]
 
 FEWEST_ARRIVALS = 60
 """A step of a search has at least this many: a slope through fewer is mostly luck."""
+LONGER = 3
+"""A step whose rate is tried again is so many times as long."""
 LOWEST = 64
 """Where nothing is kept up with, the search goes down to the first rate by this much, then gives up."""
 _DIGITS = 3
@@ -211,13 +213,16 @@ class Search:
         rate = next_rate(self._sweep, before)
         if rate is None:
             return None
-        return open_step(self._timed(rate), rate, sum(point.rate == rate for point in before))
+        tries = sum(point.rate == rate for point in before)
+        return open_step(self._timed(rate, tries), rate, tries)
 
-    def _timed(self, rate: float) -> LoadPlan:
+    def _timed(self, rate: float, tries: int) -> LoadPlan:
+        """The load of a step. A second try is longer: what was open is mostly open because the step was short."""
         if self._load.max_requests is not None:
             return self._load
+        longer = LONGER if tries else 1
         seconds = self._load.duration_seconds or DEFAULT_SECONDS
-        return replace(self._load, duration_seconds=max(seconds, self._needed / rate))
+        return replace(self._load, duration_seconds=longer * max(seconds, self._needed / rate))
 
 
 def _rounded(rate: float) -> float:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from vision_bench.bench.rise import Rise, Timed, rise_of
 from vision_bench.stats import Interval, percentile
 
 BATCHES = 10
@@ -21,7 +22,12 @@ FEWEST = 20
 """Arrivals under which nothing is said."""
 MAX_FAILED = 0.01
 MIN_ACHIEVED = 0.99
-MAX_BACKLOG = 0.05
+OVERLOAD = 0.1
+"""STABLE is said where the load was, with 95 %, under 1.1 times the capacity."""
+LEAST_RISE = 0.01
+"""Seconds of response time a second of load that are worth a word."""
+STEADY_SHARE = 2 / 3
+"""Of a step, at least: in the time that the first answers take no queue can be seen."""
 MAX_LOOP_LAG_MS = 5.0
 MAX_CPU_SHARE = 0.8
 
@@ -46,6 +52,8 @@ class Flow:
         level: time-average of requests due and not over.
         growth: how much a straight line through ten batch means rises over the steady part, and its 95 % interval.
         achieved_rate: good answers a second over the steady part; None where fewer than two came before its end.
+        rise: how the good answers' response times moved; None where they are too few.
+        usual_seconds: how long nine in ten requests took at most, up to the step's end.
     """
 
     steady_seconds: float
@@ -53,6 +61,8 @@ class Flow:
     growth: float
     growth_interval: Interval
     achieved_rate: float | None
+    rise: Rise | None
+    usual_seconds: float
 
     @property
     def noise(self) -> float:
@@ -66,7 +76,8 @@ class Flow:
 def flow_of(spans: Sequence[Span], window_ns: int) -> Flow:
     """Read a step's flow from its requests. ``spans`` in any order; at least one."""
     durations = [min(span.end_ns or window_ns, window_ns) - span.start_ns for span in spans]
-    fill_ns = min(percentile(durations, 0.9), window_ns / 2)
+    usual_ns = percentile(durations, 0.9)
+    fill_ns = min(usual_ns, window_ns / 2)
     means = _batch_means(spans, int(fill_ns), window_ns)
     seconds = (window_ns - fill_ns) / 1e9
     slope, error = _slope(means, seconds)
@@ -77,6 +88,14 @@ def flow_of(spans: Sequence[Span], window_ns: int) -> Flow:
         growth=growth,
         growth_interval=Interval(growth - reach, growth + reach),
         achieved_rate=_achieved(spans, fill_ns, window_ns),
+        rise=rise_of(
+            [
+                Timed(span.start_ns, span.end_ns - span.start_ns)
+                for span in spans
+                if span.is_ok and span.end_ns is not None
+            ]
+        ),
+        usual_seconds=usual_ns / 1e9,
     )
 
 
@@ -170,15 +189,13 @@ def judge(evidence: Evidence, flow: Flow | None) -> Verdict:
 
 def _saturation(evidence: Evidence, flow: Flow) -> str | None:
     """Why the load was more than the system could take; None where it was not, or nothing shows it."""
-    if evidence.offered_rate is None:
+    if evidence.offered_rate is None or flow.rise is None or flow.growth <= flow.noise:
         return None
-    rises = flow.growth_interval.low > 0 and flow.growth > 0.01 * evidence.due
-    heaps_up = flow.growth > MAX_BACKLOG * evidence.due
-    if not (rises or heaps_up) or flow.growth <= flow.noise:
+    if flow.rise.interval.low <= 0 or flow.rise.slope <= LEAST_RISE:
         return None
     rate = "nothing" if flow.achieved_rate is None else f"{flow.achieved_rate:.1f}/s"
     return (
-        f"requests in flight grew by {flow.growth:.0f} over {flow.steady_seconds:.0f} s; "
+        f"requests in flight grew by {flow.growth:.0f} over {flow.steady_seconds:.0f} s, {_said(flow.rise)}; "
         f"{rate} achieved of {evidence.offered_rate:.1f}/s offered"
     )
 
@@ -205,6 +222,33 @@ def _steadiness(evidence: Evidence, flow: Flow) -> Verdict:
     keeps_up = flow.achieved_rate >= MIN_ACHIEVED * evidence.offered_rate or missing <= flow.noise
     is_level = flow.growth_interval.low <= 0 or flow.growth <= flow.noise
     said = f"{flow.achieved_rate:.1f}/s achieved of {evidence.offered_rate:.1f}/s offered"
-    if keeps_up and is_level:
-        return Verdict("STABLE", f"{said}; in flight {flow.level:.1f} and level")
-    return Verdict("UNDETERMINED", f"{said}; in flight grew by {flow.growth:.1f}: run longer to tell")
+    if not (keeps_up and is_level):
+        return Verdict("UNDETERMINED", f"{said}; in flight grew by {flow.growth:.1f}: run longer to tell")
+    if unknown := _unknown(evidence, flow):
+        return Verdict("UNDETERMINED", f"{said}; {unknown}")
+    return Verdict("STABLE", f"{said}; in flight {flow.level:.1f} and level")
+
+
+def _unknown(evidence: Evidence, flow: Flow) -> str | None:
+    """Why a step that looks level may yet have been more than the system could take; None where it was not."""
+    if flow.steady_seconds < STEADY_SHARE * evidence.window_seconds:
+        needed = flow.usual_seconds / (1.0 - STEADY_SHARE)
+        return (
+            f"answers take {flow.usual_seconds:.1f} s (p90) of a step of {evidence.window_seconds:.1f} s, in which no \
+queue can show: run for {math.ceil(needed)} s or longer"
+        )
+    if flow.rise is None:
+        return "too few answers to tell a queue that grows from one that fluctuates; raise --duration or --requests"
+    if flow.rise.interval.low > 0 and flow.rise.slope > LEAST_RISE:
+        return f"{_said(flow.rise)}, which is a queue that grows, or a server that grows slower: run longer to tell"
+    if flow.rise.interval.high < OVERLOAD:
+        return None
+    return (
+        f"{evidence.due} arrivals cannot exclude a load of {1.0 + OVERLOAD:g} times the capacity ({_said(flow.rise)}): \
+run longer to tell"
+    )
+
+
+def _said(rise: Rise) -> str:
+    low, high = rise.interval
+    return f"response times by {rise.slope:+.2f} s a second ({low:+.2f} to {high:+.2f})"

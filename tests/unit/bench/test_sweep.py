@@ -130,7 +130,8 @@ def test_a_search_that_was_cut_off_goes_on_where_it_was() -> None:
     again = Search(Sweep(), load(duration_seconds=10), has_slo=False, steps=lambda: done)
     made = [again.step(index) for index in range(5)]
     assert [one.rate for one in made if one] == [1, 2, 4, 4, 2.83]
-    # A second try draws other gaps.
+    # A second try draws other gaps, and takes three times as long.
+    assert made[2] and made[3] and made[3].count == 3 * (made[2].count or 0)
     assert made[2] and made[3] and made[2].facts()["schedule_sha256"] != made[3].facts()["schedule_sha256"]
     assert [search.step(index) for index in range(5)] == made
 
