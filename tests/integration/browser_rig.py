@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,14 +42,14 @@ class Tab:
 
 
 @asynccontextmanager
-async def tab(**context: Any) -> AsyncIterator[Tab]:
-    """An empty tab; ``context`` as Playwright's new_context takes it."""
+async def tab(*, flags: Sequence[str] = (), **context: Any) -> AsyncIterator[Tab]:
+    """An empty tab; ``flags`` are the browser's, ``context`` as Playwright's new_context takes it."""
     from playwright.async_api import async_playwright
 
     chromium = shutil.which("chromium")
     assert chromium, "chromium is missing: apt-get install chromium"
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=Path(chromium), args=list(FLAGS))
+        browser = await playwright.chromium.launch(executable_path=Path(chromium), args=[*FLAGS, *flags])
         try:
             page = await (await browser.new_context(**context)).new_page()
             opened = Tab(page)

@@ -236,3 +236,28 @@ async def test_a_world_is_steered_with_the_keyboard() -> None:
     assert (events[0].event_id, events[0].first_affected_ns is not None) == ("page-1", True)
     assert opened.problems == []
     assert elsewhere(opened.asked, rig) == []
+
+
+async def test_a_strangers_page_drives_no_gateway() -> None:
+    """A page of another site, and one whose own name was made to stand for 127.0.0.1, are told apart from the gateway's
+    own by what Chromium itself says of them: they create no stream and get no ticket."""
+    create = """async (url) => {
+        try { return (await fetch(url, {method: "POST", mode: url.startsWith("/") ? "cors" : "no-cors"})).status }
+        catch (problem) { return String(problem) }
+    }"""
+    rebinding = ("--host-resolver-rules=MAP evil.example 127.0.0.1",)
+    async with (
+        stub_upstream(models_and(answers(chat_answer("a hall")))) as stub,
+        live_gateway(stub, realtime_base_url="http://127.0.0.1:9/v1") as rig,
+        tab(flags=rebinding) as opened,
+    ):
+        streams_there = live_of(rig).registry
+        await opened.page.goto(f"http://evil.example:{rig.port}/page/style.css")  # rebound: its own origin, so it reads
+        assert await opened.page.evaluate(create, "/v1beta/streams") == 403
+        assert await opened.page.evaluate(create, "/v1/realtime/ticket") == 403
+        await opened.page.goto(f"{stub.base_url.replace('127.0.0.1', 'evil.example')}/models")  # a site of its own
+        await opened.page.evaluate(create, f"{rig.url}/v1beta/streams")  # sent, and answered with nothing it may read
+        assert list(streams_there) == []
+        await opened.page.goto(f"{rig.url}/page/style.css")
+        assert await opened.page.evaluate(create, "/v1beta/streams") == 201
+        assert len(list(streams_there)) == 1

@@ -25,6 +25,7 @@ from vision_bench.gateway.middleware import RequestLog, our_failure, shown_path
 from vision_bench.gateway.openai_routes import router as openai_router
 from vision_bench.gateway.operator_routes import router as operator_router
 from vision_bench.gateway.otlp import wanted_endpoint
+from vision_bench.gateway.page_origins import OwnPages
 from vision_bench.gateway.page_routes import add_page
 from vision_bench.gateway.protocol import LIMITS_KEY, ConnectionLimits
 from vision_bench.gateway.readiness import Readiness
@@ -105,6 +106,8 @@ def create_app(
             keys=[key.get_secret_value() for key in chosen.gateway_api_keys],
             per_minute=chosen.gateway_key_requests_per_minute,
         )
+    else:
+        app.front = OwnPages(app.front, chosen.page_origins)
     app.state.metrics = Metrics(upstreams=len(chosen.upstream_urls))
     app.front = RequestLog(app.front, app.state.metrics, spans=spans)
     app.add_exception_handler(HTTPException, _as_json)

@@ -27,6 +27,7 @@ _TYPES = {
 """Type and code, by the one word of our own refusals."""
 _OUR_FAULTS = frozenset(
     {
+        "foreign_page",
         "headers_too_large",
         "http_error",
         "invalid_request",

@@ -50,6 +50,10 @@ class Settings(LiveSettings):
     gateway_api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = ()
     """Bearer tokens that callers must show, separated by commas. None: the gateway is open."""
 
+    gateway_origins: Annotated[tuple[str, ...], NoDecode] = ()
+    """Origins of web pages that may use a gateway without keys besides its own page, such as
+    https://video.example.org, separated by commas."""
+
     gateway_max_body_bytes: Annotated[
         int, Field(ge=1, validation_alias=AliasChoices("gateway_max_body_bytes", "max_body_bytes"))
     ] = 256 * 1024 * 1024
@@ -104,6 +108,14 @@ class Settings(LiveSettings):
     def upstream_urls(self) -> tuple[str, ...]:
         """The /v1 endpoint of every vLLM."""
         return tuple(self.vllm_base_url.split(","))
+
+    @property
+    def page_origins(self) -> tuple[str, ...]:
+        """Whose pages may use the gateway without a key: those named, and its own at LIVE_PUBLIC_URL."""
+        if self.live_public_url is None:
+            return self.gateway_origins
+        parts = urlsplit(self.live_public_url)
+        return (*self.gateway_origins, f"{parts.scheme}://{parts.netloc}".lower())
 
     @field_validator("vllm_base_url")
     @classmethod
@@ -174,6 +186,23 @@ class Settings(LiveSettings):
     @classmethod
     def _hosts(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
         HostList(value or ())  # says what is wrong with an entry
+        return value
+
+    @field_validator("gateway_origins", mode="before")
+    @classmethod
+    def _split_origins(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        return tuple(origin.strip().lower().rstrip("/") for origin in value.split(",") if origin.strip())
+
+    @field_validator("gateway_origins")
+    @classmethod
+    def _origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in value:
+            parts = urlsplit(origin)
+            # A browser's extension has an origin, too; "null" is everybody's.
+            if not parts.scheme or not parts.netloc or "@" in origin or origin != f"{parts.scheme}://{parts.netloc}":
+                raise ValueError(f"{origin!r} is no origin; write scheme and host, such as https://video.example.org")
         return value
 
     @field_validator("gateway_otlp_endpoint")
