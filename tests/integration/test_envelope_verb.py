@@ -138,6 +138,14 @@ def test_the_smallest_envelope_that_is_accurate_enough(stub: StubUpstream, tmp_p
         assert (told["is_used"], told["stale"]) == (is_used, stale)
     assert status_of("report", out) == 0
     assert "Envelope STALE (prompt changed" in (out / "report.html").read_text()
+    for change, stale in (({"prompt": "?"}, ["prompt"]), ({"temperature": 1.0}, ["workload"]), ({}, [])):
+        workload(tmp_path, **change)
+        assert status_of("report", tmp_path / "study") == 0
+        assert json.loads((tmp_path / "study" / "envelope.json").read_bytes())["stale"] == stale
+        assert ("STALE" in (tmp_path / "study" / "report.html").read_text()) == bool(stale)
+    file.unlink()
+    assert status_of("report", tmp_path / "study") == 0, "a study outlives its workload file"
+    assert json.loads((tmp_path / "study" / "envelope.json").read_bytes())["stale"] is None
 
 
 def test_none_that_is_good_enough_ends_with_5(stub: StubUpstream, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def print_study(study: Json, out: Path) -> None:
     for row in study["rows"]:
         table.add_row("*" if _is_chosen(study, row) else "", *(shown(cell) for cell in _cells(study, row)))
     console.print(table)
-    for text in (*study["flags"], *map(_control_words, study["controls"]), *_choice_words(study)):
+    for text in (*study["flags"], *map(_control_words, study["controls"]), *_choice_words(study), *_stale_words(study)):
         console.print(text)
     console.print(f"Study: {str(out).encode(errors='replace').decode()}")
 
@@ -41,6 +41,7 @@ def render_study(study: Json, *, made_at: datetime, title: str | None = None) ->
     chosen = study["choice"]["chosen"]
     models = list(dict.fromkeys(row["model"] for row in study["rows"]))
     tiles = [Tile(row["words"], f"chosen for {row['model']}", "good") for row in chosen]
+    tiles += [Tile("STALE", f"{' and '.join(study['stale'])} changed", "bad")] if study.get("stale") else []
     tiles += [Tile("none", f"reaches {study['threshold']:.0%}", "bad")] if not chosen else []
     tiles += [
         Tile(control["verdict"], f"{control['control']} control", _tone(control)) for control in study["controls"]
@@ -57,7 +58,7 @@ def render_study(study: Json, *, made_at: datetime, title: str | None = None) ->
                     _figure(study, _latency_ms, "e2e p50, ms"),
                 ],
                 tables=[_table(study)],
-                notes=[*_choice_words(study), *study["flags"]],
+                notes=[*_choice_words(study), *_stale_words(study), *study["flags"]],
             ),
             Section("Which facts are lost where", figures=[_heat(study)], tables=[_facts_table(study)], is_folded=True),
             _controls_section(study),
@@ -91,6 +92,15 @@ def _choice_words(study: Json) -> list[str]:
         reached = f"{row['accuracy']['share']:.1%} ({low:.1%} to {high:.1%}, {row['accuracy']['clips']} clips)"
         words.append(f"{model}: {row['words']} is the smallest that reaches {study['threshold']:.0%}: {reached}{sure}")
     return words
+
+
+def _stale_words(study: Json) -> list[str]:
+    """What has changed since the study; a study that never said where its workload lies says nothing."""
+    stale = study.get("stale")
+    if stale:
+        changed = " and ".join(stale)
+        return [f"STALE ({changed} changed since {study['made_at']}): what was accurate enough then may not be now"]
+    return [] if stale is not None else ["The workload file is not where it was: whether it has changed is not known."]
 
 
 def _control_words(control: Mapping[str, Any]) -> str:

@@ -19,6 +19,7 @@ from vision_bench.bench.envelope.choose import choose, flags, size_of
 from vision_bench.bench.envelope.controls import judge_control
 from vision_bench.bench.envelope.points import Point, make_points
 from vision_bench.bench.envelope.rows import outcomes_of, row_of
+from vision_bench.bench.envelope.stale import changes, has_several_models, path_from
 from vision_bench.bench.plan import LoadPlan
 from vision_bench.bench.run import RunOptions, run_to_end
 from vision_bench.bench.rundir import MANIFEST, STUDY, check_new, read_manifest, write_json
@@ -125,14 +126,15 @@ def _open_folder(options: StudyOptions, items: int) -> None:
         "concurrency": options.concurrency,
         "items": items,
     }
+    placed = asked | {"workload_path": path_from(options.out, options.workload)}
     file = options.out / STUDY
     has_begun = (options.out / POINTS).is_dir()
     if not options.is_resumed and (has_begun or not file.is_file()):  # one that could not begin is begun anew
         check_new(options.out)
-    elif has_begun and file.is_file() and _read(file) != asked:
+    elif has_begun and file.is_file() and {**_read(file), "workload_path": None} != {**asked, "workload_path": None}:
         raise InvalidRequest(f"{options.out} holds another study; repeat its options, or give another --out")
     options.out.mkdir(parents=True, exist_ok=True)
-    write_json(file, asked)
+    write_json(file, placed)
 
 
 def _read(path: Path) -> Json:
@@ -212,7 +214,8 @@ def summarise_study(out: Path, *, threshold: float, is_sure: bool = False) -> Js
     if not rows:
         raise InvalidRequest(f"{out} holds no envelope that has run; go on with it by --resume")
     rows.sort(key=lambda row: (row["model"], size_of(row)))
-    manifests = {row["model"]: read_manifest(out / POINTS / row["folder"]) for row in rows}
+    by_row = [(row["model"], read_manifest(out / POINTS / row["folder"])) for row in rows]
+    manifests = dict(by_row)
     first = next(iter(manifests.values()))
     chosen = choose(rows, threshold, is_sure=is_sure)
     made_at = max(manifest["started_at"] for manifest in manifests.values())
@@ -223,9 +226,11 @@ def summarise_study(out: Path, *, threshold: float, is_sure: bool = False) -> Js
         prints_of(first["workload"]),
         {model: model_facts(manifest.get("server", {})) for model, manifest in manifests.items()},
     )
+    servers = [[of.get("server", {}) for model, of in by_row if model == one] for one in manifests]
     return {
         "schema": SCHEMA,
         **named,
+        "stale": _stale(out, asked, points, choice["fingerprints"], any(map(has_several_models, servers))),
         "target": first["workload"]["url"],
         "items": asked["items"],
         "rounds": asked["rounds"],
@@ -238,6 +243,15 @@ def summarise_study(out: Path, *, threshold: float, is_sure: bool = False) -> Js
         "choice": choice,
         "environment": first["environment"],
     }
+
+
+def _stale(out: Path, asked: Json, points: Sequence[Point], prints: Json, has_other_model: bool) -> list[str] | None:
+    """What has changed since, or under way; None where it cannot be known of the workload, and nothing else has."""
+    other = ["served model"] if has_other_model else []
+    point = next(point for point in points if row_of(out / POINTS / point.slug) is not None)
+    path = asked.get("workload_path")
+    changed = None if path is None else changes(out / path, point, prints, made_dir=out / MEDIA)
+    return other or None if changed is None else [*changed, *other]
 
 
 def remake_study(out: Path) -> Json:
