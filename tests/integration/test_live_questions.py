@@ -86,6 +86,50 @@ async def test_frames_of_two_sizes_become_one_video() -> None:
         assert [jpeg_size(data) for data in pictures(sent_url(upstream, "video_url"), "video")] == [(32, 24)] * 4
 
 
+@pytest.mark.parametrize("query", ["frame_index=-1", "timestamp_ms=5000", "start_offset_ms=-1000"])
+async def test_a_stream_that_ends_while_a_question_waits_is_not_found(query: str) -> None:
+    """404 at once, as for a question that comes later: no frame of it will come, and none was ever in a segment."""
+    part = "video_url" if query.startswith("start") else "image_url"
+    async with stub_upstream() as upstream, live_gateway(upstream) as rig:
+        stream = await new_stream(rig)
+        body = about(f"stream://streams/{stream['id']}?{query}&wait_ms=60000", kind=part)
+        asking = asyncio.create_task(rig.client.post(BETA, json=body))
+        ring = stream_of(rig, stream["id"]).ring
+        await until(lambda: ring._waiting)
+        await rig.client.delete(f"/v1beta/streams/{stream['id']}")
+        answer = await asyncio.wait_for(asking, timeout=30)
+        assert (answer.status_code, answer.json()["detail"]["error"]["code"]) == (404, "stream_not_found")
+        assert upstream.requests == []
+
+
+async def test_one_reference_that_fails_leaves_no_other_waiting() -> None:
+    """A question about a frame that has gone and one that is to come is refused at once, and waits for nothing more."""
+    async with stub_upstream() as upstream, live_gateway(upstream, live_ring_bytes=64 * 1024) as rig:
+        stream = await new_stream(rig)
+        put(rig, stream["id"], count=80)  # more than the ring holds
+        url = f"stream://streams/{stream['id']}?frame_index="
+        parts = [{"type": "image_url", "image_url": {"url": f"{url}{index}&wait_ms=60000"}} for index in (999, 0, 998)]
+        body = {"model": "qwen", "messages": [{"role": "user", "content": parts}]}
+        answer = await asyncio.wait_for(rig.client.post(BETA, json=body), timeout=30)
+        assert (answer.status_code, answer.json()["detail"]["error"]["code"]) == (410, "frame_evicted")
+        await until(lambda: not stream_of(rig, stream["id"]).ring._waiting)
+
+
+async def test_frames_are_chosen_when_all_have_come() -> None:
+    """Beside a frame that is waited for, the newest is the newest of that moment, not of the question's beginning."""
+    async with stub_upstream() as upstream, live_gateway(upstream) as rig:
+        stream = await new_stream(rig)
+        put(rig, stream["id"], count=1)
+        url = f"stream://streams/{stream['id']}?frame_index="
+        parts = [{"type": "image_url", "image_url": {"url": url + index}} for index in ("-1", "3&wait_ms=60000")]
+        body = {"model": "qwen", "messages": [{"role": "user", "content": parts}]}
+        asking = asyncio.create_task(rig.client.post(BETA, json=body))
+        await until(lambda: stream_of(rig, stream["id"]).ring._waiting)
+        put(rig, stream["id"], count=5)
+        answer = await asyncio.wait_for(asking, timeout=30)
+        assert [frame["frame_index"] for frame in answer.json()["vision_bench"]["frames"]] == [5, 3]
+
+
 def _events(text: str) -> list[Any]:
     return [json.loads(line[6:]) for line in text.split("\n\n") if line.startswith("data: {")]
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from typing import Any
 
 import pytest
-from tests.integration.gateway_rig import gateway
-from tests.integration.live_rig import jpeg, live_gateway, live_of, new_stream, put
+from tests.integration.gateway_rig import gateway, until
+from tests.integration.live_rig import jpeg, live_gateway, live_of, new_stream, put, stream_of
 from tests.integration.stub_upstream import answers, stub_upstream
 
 from vision_bench.errors import OperatorError
+from vision_bench.gateway.live_server import LOOKUPS
 from vision_bench.gateway.settings import Settings
 from vision_bench.gateway.workers import serve_workers
 
@@ -126,6 +129,7 @@ async def test_a_body_of_another_shape_is_422() -> None:
             assert (answer.status_code, told["error"]) == (422, "validation_error")
             assert set(told["details"][0]) == {"loc", "msg", "type"}
             assert told["details"][0]["loc"] == place
+            assert told["message"].startswith(".".join(place[1:]) or "the body")  # clear without the details
 
 
 async def test_a_viewer_sees_one_stream_and_nothing_else() -> None:
@@ -147,6 +151,54 @@ async def test_a_viewer_sees_one_stream_and_nothing_else() -> None:
         assert (await rig.client.get(view["url"], headers=publishing)).status_code == 401
         await rig.client.delete(f"/v1beta/streams/{stream['id']}")
         assert (await rig.client.get(view["url"], headers=shown)).status_code == 404
+
+
+async def test_a_viewer_may_wait_for_a_frame() -> None:
+    """With wait_ms the frame is shown when it comes; 404 when the stream ends before."""
+    async with live_gateway(NOWHERE) as rig:
+        stream = await new_stream(rig)
+        view = (await rig.client.post(f"/v1beta/streams/{stream['id']}/viewer-token")).json()["view"]
+        shown = {"Authorization": f"Bearer {view['token']}"}
+        url, ring = f"{view['url']}?wait_ms=60000&frame_index=", stream_of(rig, stream["id"]).ring
+        looking = [asyncio.create_task(rig.client.get(f"{url}{index}", headers=shown)) for index in (0, 9)]
+        await until(lambda: len(ring._waiting) == 2)
+        put(rig, stream["id"], count=1)
+        assert (await looking[0]).content == jpeg(10)
+        await rig.client.delete(f"/v1beta/streams/{stream['id']}")
+        assert (await looking[1]).status_code == 404
+
+
+async def test_openais_list_of_models_tells_the_status_too() -> None:
+    """One field more of each card, in the list and alone; without live streams there is none."""
+    cards = {"object": "list", "data": [{"id": "org/qwen", "object": "model", "created": 5, "owned_by": "me"}]}
+    async with stub_upstream(answers(cards)) as upstream:
+        async with gateway(upstream) as rig:
+            (plain,) = (await rig.client.get("/v1/models")).json()["data"]
+        async with live_gateway(upstream) as rig:
+            assert (await rig.client.get("/v1/models")).json()["data"] == [{**plain, "status": "ready"}]
+            assert (await rig.client.get("/v1/models/org/qwen")).json() == {**plain, "status": "ready"}
+        assert "status" not in plain
+
+
+async def test_slow_names_hold_up_no_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sources whose names take long to be looked up wait for one another, and leave threads for everything else."""
+    release, looking = threading.Event(), []
+
+    def slow(*_: object) -> None:
+        looking.append(1)
+        release.wait(60)
+
+    monkeypatch.setattr("vision_bench.gateway.live_server.check_source", slow)
+    async with live_gateway(NOWHERE) as rig:
+        body = {"source": {"type": "hls", "url": "http://slow.example/a.m3u8"}}
+        creating = [asyncio.create_task(rig.client.post("/v1beta/streams", json=body)) for _ in range(40)]
+        try:
+            await until(lambda: looking)
+            assert await asyncio.wait_for(asyncio.to_thread(lambda: "free"), timeout=30) == "free"
+            assert len(looking) <= LOOKUPS
+        finally:
+            release.set()
+            await asyncio.gather(*creating)
 
 
 async def test_models_tell_their_state_and_kind() -> None:

@@ -123,9 +123,39 @@ async def test_candidates_may_follow() -> None:
             restart = await rig.client.patch(
                 session, content="a=ice-ufrag:other\r\n" + fragment, headers={**headers, **kind}
             )
-            assert (restart.status_code, "ICE restarts" in restart.text) == (400, True)
+            assert (restart.status_code, "ICE restarts" in restart.text) == (422, True)
         finally:
             await peer.close()
+
+
+async def test_any_sites_page_may_publish_with_a_token() -> None:
+    """As RFC 9725 asks: a browser's preflight is answered, and its page may read what came, refusals too."""
+    page = {"Origin": "https://studio.example", "Sec-Fetch-Site": "cross-site"}
+    async with live_gateway(NOWHERE) as rig:
+        stream = await new_stream(rig)
+        whip = f"/live/whip/{stream['id']}"
+        for path, methods in (
+            (whip, "POST"),
+            (f"{whip}/session", "PATCH, DELETE"),
+            (f"/live/view/{stream['id']}", "GET"),
+        ):
+            asked = {**page, "Access-Control-Request-Method": methods.partition(",")[0]}
+            answer = await rig.client.options(path, headers=asked)
+            assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, "*")
+            assert answer.headers["access-control-allow-methods"] == methods
+            assert "Authorization" in answer.headers["access-control-allow-headers"]
+            assert ("accept-post" in answer.headers) == (path == whip)
+        refused = await rig.client.post(whip, content=b"v=0\r\n", headers={**SDP, **page})
+        assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, "*")
+        peer = sending_peer(NumberedTrack(fps=20))
+        try:
+            token = {"Authorization": f"Bearer {stream['publish']['token']}"}
+            answer = await rig.client.post(whip, content=await offer_of(peer), headers={**SDP, **page, **token})
+            assert answer.status_code == 201, answer.text
+            assert "Location" in answer.headers["access-control-expose-headers"]
+        finally:
+            await peer.close()
+        assert "access-control-allow-origin" not in (await rig.client.get("/healthz", headers=page)).headers
 
 
 NO_OFFERS = [

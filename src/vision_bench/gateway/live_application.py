@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from vision_bench.gateway import examples, live_models, live_push, live_streams, live_whip
+from vision_bench.gateway.live_origins import AnyPage
 from vision_bench.gateway.live_questions import Questions
 from vision_bench.gateway.live_server import LiveServer
 from vision_bench.gateway.live_shapes import FailureShapes, InvalidBody
@@ -21,7 +22,8 @@ def add_live(app: FastAPI, front: ASGIApp) -> ASGIApp:
     """The routes put into ``app``, whose other routes are there.
 
     Returns:
-        ``front``, with the shapes of the API around it: refusals of every layer have them.
+        ``front``, with the shapes of the API around it: refusals of every layer have them. What needs a token may be
+        read by any page.
     """
     app.add_exception_handler(StreamFailure, live_streams.answer_failure)
     app.add_exception_handler(InvalidBody, live_streams.answer_invalid)
@@ -33,7 +35,7 @@ def add_live(app: FastAPI, front: ASGIApp) -> ASGIApp:
     app.include_router(live_whip.router)
     app.post(LIVE_CHAT_PATH, summary="/chat, with frames of streams and receipts", responses=examples.CHAT)(chat)
     app.state.questions = Questions(app.state)
-    return FailureShapes(front)
+    return AnyPage(FailureShapes(front))
 
 
 @asynccontextmanager

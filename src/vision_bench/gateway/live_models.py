@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from vision_bench.errors import UpstreamError
 from vision_bench.gateway.fleet import Fleet, Upstream, state_of
+from vision_bench.wire.shapes import Json
 
 KEPT_NS = 2_000_000_000
 """How long a list serves those who ask later."""
@@ -46,21 +47,34 @@ class Models:
         await self._refresh()
         return self._places.get(model) or None
 
-    async def listed(self) -> dict[str, Any]:
+    async def listed(self) -> Json:
         """The list, as it is shown."""
         await self._refresh()
         return {"object": "list", "data": [self._shown(name) for name in sorted(self._cards)]}
 
-    def _shown(self, name: str) -> dict[str, Any]:
-        card, places = self._cards[name], self._places.get(name, frozenset())
-        state = state_of(self._fleet.upstreams[place] for place in places)
+    async def with_status(self, listed: Json) -> Json:
+        """OpenAI's list of models with the ``status`` of each, ``ready`` or ``unavailable``, as one more field."""
+        await self._refresh()
+        cards = listed["data"]
+        # One that is listed to its caller alone, by a key of its own, is not known here.
+        told = {card["id"]: self._status(card["id"]) if card["id"] in self._places else "ready" for card in cards}
+        return {**listed, "data": [{**card, "status": told[card["id"]]} for card in cards]}
+
+    def _state(self, name: str) -> str:
+        return state_of(self._fleet.upstreams[place] for place in self._places.get(name, ()))
+
+    def _status(self, name: str) -> str:
+        return "unavailable" if self._state(name) == "unavailable" else "ready"
+
+    def _shown(self, name: str) -> Json:
+        card = self._cards[name]
         return {
             "id": name,
             "object": "model",
             "created": card["created"],
             "owned_by": card["owned_by"],
-            "status": "unavailable" if state == "unavailable" else "ready",
-            "vision_bench": {"state": state, "kind": card["kind"]},
+            "status": self._status(name),
+            "vision_bench": {"state": self._state(name), "kind": card["kind"]},
         }
 
     async def _refresh(self) -> None:

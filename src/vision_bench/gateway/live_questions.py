@@ -23,8 +23,9 @@ from vision_bench.gateway.live_shapes import InvalidBody, is_ours
 from vision_bench.gateway.live_threads import place_of
 from vision_bench.live.failures import StreamFailure
 from vision_bench.live.questions import Slot, encoded_bytes, may_ask, put_pictures, references
-from vision_bench.live.ring import Frame
-from vision_bench.live.selection import select_in_time
+from vision_bench.live.registry import Stream
+from vision_bench.live.ring import Frame, Ring
+from vision_bench.live.selection import select, select_in_time
 from vision_bench.live.shapes import Json
 from vision_bench.wire.shapes import parse_json
 
@@ -90,8 +91,12 @@ class Question:
         thread_id = self._body.pop("thread_id", None)
         slots = self._slots
         try:
-            streams = [self._live.registry.active(owner_of(scope), slot.reference.stream_id) for slot in slots]
-            chosen = await self._chosen(slots, [stream.ring for stream in streams])
+            streams = self._streams(scope)
+            try:
+                chosen = await self._chosen([stream.ring for stream in streams])
+            except StreamFailure:
+                self._streams(scope)  # one that ended meanwhile holds nothing: then that is why
+                raise
         except StreamFailure as failure:
             raise _refusal(failure, is_beta=self._is_beta) from failure
         selected_ns = self._live.clock()
@@ -119,14 +124,30 @@ class Question:
         """Room in the gateway's buffer for the pictures, beside that for the body which names them."""
         return self._state.buffer.room(size_bytes, exchange.timings) if size_bytes else nullcontext()
 
-    async def _chosen(self, slots: Sequence[Slot], rings: Sequence[Any]) -> list[list[Frame]]:
-        """The frames of each reference, waited for together.
+    def _streams(self, scope: Scope) -> list[Stream]:
+        """The stream of each reference.
+
+        Raises:
+            StreamFailure: ``stream_not_found``.
+        """
+        return [self._live.registry.active(owner_of(scope), slot.reference.stream_id) for slot in self._slots]
+
+    async def _chosen(self, rings: Sequence[Ring]) -> list[list[Frame]]:
+        """The frames of each reference: waited for together, and chosen at one moment when all have come.
 
         Raises:
             StreamFailure: of the first that cannot be had, or more frames than one question may choose.
         """
-        waits = (select_in_time(ring, slot.reference) for slot, ring in zip(slots, rings, strict=True))
-        chosen = await asyncio.gather(*waits)
+        pairs = [(ring, slot.reference) for slot, ring in zip(self._slots, rings, strict=True)]
+        if any(reference.wait_ms for _, reference in pairs):
+            # What is found while others wait is not kept: a minute of it would be no part of what a stream may hold.
+            waits = [asyncio.ensure_future(select_in_time(*pair)) for pair in pairs]
+            try:
+                await asyncio.gather(*waits)
+            finally:
+                for wait in waits:
+                    wait.cancel()
+        chosen = [select(*pair) for pair in pairs]
         settings = self._live.settings
         count, size_bytes = sum(map(len, chosen)), sum(map(encoded_bytes, chosen))
         if count > settings.live_max_segment_frames:

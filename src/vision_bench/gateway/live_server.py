@@ -17,14 +17,16 @@ from vision_bench.live.allowed import AllowedHosts
 from vision_bench.live.clocks import Stamp
 from vision_bench.live.failures import StreamFailure
 from vision_bench.live.inlet import FrameLimits, Inlet
-from vision_bench.live.pull import PullRules
-from vision_bench.live.registry import Limits, Registry, Stream
+from vision_bench.live.pull import PullRules, check_source
+from vision_bench.live.registry import Limits, Registry, Source, Stream
 from vision_bench.live.tokens import Scope, Tokens
 
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 1.0
 VIEW_SECONDS = 300
+LOOKUPS = 2
+"""Sources that are checked at once."""
 
 
 class Feed(Protocol):
@@ -61,6 +63,7 @@ class LiveServer:
             clock=clock,
             on_end=self._ended,
         )
+        self._lookups = asyncio.Semaphore(LOOKUPS)
         self._feeds: dict[str, Feed] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -81,6 +84,16 @@ class LiveServer:
     def stamp(self, at_ns: int) -> Stamp:
         """A reading of this server's clock."""
         return Stamp(self.clock_id, at_ns)
+
+    async def check_source(self, kind: Source, url: str) -> None:
+        """Refuse what may not be pulled. Few names are looked up at once: a name may take its servers a minute, and
+        the threads are those that put frames into questions.
+
+        Raises:
+            StreamFailure: ``source_refused``, ``source_failed``.
+        """
+        async with self._lookups:
+            await asyncio.to_thread(check_source, kind, url, self.pull_rules)
 
     def feed(self, stream: Stream, feed: Feed) -> None:
         """``feed`` is what sends into the stream from now on; what did so before is stopped: a camera that lost its

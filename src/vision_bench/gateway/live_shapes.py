@@ -48,7 +48,7 @@ class InvalidBody(Exception):
     outcome = "invalid_request"
 
     def __init__(self, *faults: tuple[tuple[str | int, ...], str]) -> None:
-        super().__init__("; ".join(message for _, message in faults))
+        super().__init__("; ".join(f"{'.'.join(map(str, place)) or 'the body'} {message}" for place, message in faults))
         details = [{"loc": ["body", *place], "msg": message, "type": "value_error"} for place, message in faults]
         self.body = {"error": "validation_error", "message": str(self), "details": details}
 

@@ -11,13 +11,14 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from vision_bench.gateway.exchange import Refusal, exchange_of
+from vision_bench.gateway.live_origins import preflight
 from vision_bench.gateway.live_server import VIEW_SECONDS, LiveServer
 from vision_bench.gateway.live_shapes import InvalidBody
 from vision_bench.live.failures import StreamFailure
-from vision_bench.live.pull import Pull, check_source
+from vision_bench.live.pull import Pull
 from vision_bench.live.references import FrameReference, parse_reference
 from vision_bench.live.registry import Source, Stream
-from vision_bench.live.selection import select
+from vision_bench.live.selection import select_in_time
 from vision_bench.live.shapes import created_body, deleted_body, keepalive_body, status_body
 
 BODY_LIMIT_BYTES = 16 * 1024
@@ -34,7 +35,7 @@ async def create(request: Request) -> Response:
         stream = live.registry.create(live.owner(request))
         return JSONResponse(created_body(stream, publish_body(live, request, stream)), 201)
     kind, url = source
-    await asyncio.to_thread(check_source, kind, url, live.pull_rules)
+    await live.check_source(kind, url)
     stream = live.registry.create(live.owner(request), source=kind)
     pull = Pull(kind, url, live.inlet(stream), live.pull_rules, on_end=lambda: live.registry.reap(stream.id))
     live.feed(stream, pull)
@@ -95,6 +96,12 @@ def streams_router(prefix: str, *, is_alias: bool = False) -> APIRouter:
     return router
 
 
+@frames_router.options("/live/view/{stream_id}", include_in_schema=False)
+async def view_options() -> Response:
+    """What the browser of another site's page asks first."""
+    return preflight("GET")
+
+
 @frames_router.get("/live/view/{stream_id}", summary="One frame as JPEG", response_class=Response)
 async def view(request: Request, stream_id: str) -> Response:
     """The newest, or the one that the query names as a reference does, such as `?frame_index=7`. Needs a view token."""
@@ -102,7 +109,11 @@ async def view(request: Request, stream_id: str) -> Response:
     stream = live.by_token(request, "view", stream_id)
     query = request.scope["query_string"].decode("latin-1") or "frame_index=-1"
     reference = cast(FrameReference, parse_reference(f"stream://streams/{stream.id}?{query}", "image_url"))
-    frame = select(stream.ring, reference)[0]
+    try:
+        frame = (await select_in_time(stream.ring, reference))[0]
+    except StreamFailure:
+        live.registry.by_id(stream.id)  # a stream that ended meanwhile holds nothing: then that is why
+        raise
     headers = {
         "X-Frame-Index": str(frame.index),
         "X-Timestamp-Ms": str(frame.stream_ms),

@@ -7,10 +7,11 @@ from starlette.responses import Response
 
 from vision_bench.errors import MissingExtra, OperatorError
 from vision_bench.gateway.exchange import Refusal
+from vision_bench.gateway.live_origins import preflight
 from vision_bench.gateway.live_server import LiveServer
 from vision_bench.gateway.live_streams import live_of, small_body
 from vision_bench.live.registry import Stream
-from vision_bench.live.sdp import SDP_LIMIT_BYTES, BadSdp
+from vision_bench.live.sdp import SDP_LIMIT_BYTES, BadSdp, NoRestart
 
 try:
     from vision_bench.live.whip import WhipSession
@@ -51,6 +52,8 @@ async def trickle(request: Request, stream_id: str, session_id: str) -> Response
     session = _session(live_of(request), request, stream_id, session_id)
     try:
         await session.trickle(await _text(request, FRAGMENT))
+    except NoRestart as problem:
+        raise Refusal(422, f"{problem}", type="not_supported") from problem
     except BadSdp as problem:
         raise _bad(problem) from problem
     return Response(status_code=204)
@@ -64,9 +67,15 @@ async def end(request: Request, stream_id: str, session_id: str) -> Response:
 
 
 @router.options("/live/whip/{stream_id}", include_in_schema=False)
-async def options(stream_id: str) -> Response:
-    """What a WHIP client may ask first."""
-    return Response(status_code=204, headers={"Accept-Post": SDP})
+async def endpoint_options() -> Response:
+    """What a WHIP client, or the browser that it runs in, may ask first."""
+    return preflight("POST", accept_post=SDP)
+
+
+@router.options("/live/whip/{stream_id}/{session_id}", include_in_schema=False)
+async def session_options() -> Response:
+    """The same of a session."""
+    return preflight("PATCH, DELETE")
 
 
 def _session(live: LiveServer, request: Request, stream_id: str, session_id: str) -> WhipSession:

@@ -99,6 +99,15 @@ class LineHandler(logging.StreamHandler[TextIO]):
             self.handleError(record)
 
 
+class WithoutQuery(logging.Filter):
+    """uvicorn's lines about WebSockets hold the query of their URL: what a caller put there is left out."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if "WebSocket %s" in str(record.msg) and isinstance(record.args, tuple):
+            record.args = tuple(arg.partition("?")[0] if isinstance(arg, str) else arg for arg in record.args)
+        return True
+
+
 def log_to(stream: TextIO, *, form: LogFormat = "text") -> None:
     """Write our log to ``stream``, unless the program that runs us has set logging up; drop uvicorn's access line.
 
@@ -121,6 +130,9 @@ def log_to(stream: TextIO, *, form: LogFormat = "text") -> None:
         else:
             handler.setFormatter(TextFormatter())
             ours.addHandler(handler)
+    sockets = logging.getLogger("uvicorn.error")
+    if not any(isinstance(each, WithoutQuery) for each in sockets.filters):
+        sockets.addFilter(WithoutQuery())
     access = logging.getLogger("uvicorn.access")
     access.handlers.clear()
     access.propagate = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
@@ -17,6 +17,13 @@ MODELS_TIMEOUT_SECONDS = 10.0
 """A vLLM that answers at all lists its models at once."""
 
 router = APIRouter()
+
+
+class Statuses(Protocol):
+    """What else is known of the models: live_models has it, where there are live streams."""
+
+    async def with_status(self, listed: dict[str, Any]) -> dict[str, Any]:
+        """The list, with one more field of each model."""
 
 
 @router.get("/v1/models", summary="The models that vLLM serves", responses=examples.MODELS)
@@ -53,8 +60,10 @@ async def _listed(request: Request) -> dict[str, Any]:
     own = None if settings.gateway_api_keys else header(request.scope, b"authorization")
     timeout_seconds = min(MODELS_TIMEOUT_SECONDS, settings.vllm_timeout_seconds)
     try:
-        return await fleet.models(own, timeout_seconds=timeout_seconds)
+        listed = await fleet.models(own, timeout_seconds=timeout_seconds)
     except HttpFailure as problem:
         raise Refusal(problem.status, problem.message, type=problem.outcome) from problem
     except UpstreamError as problem:
         raise refusal_of(problem) from problem
+    known: Statuses | None = getattr(request.app.state, "live_models", None)
+    return listed if known is None else await known.with_status(listed)

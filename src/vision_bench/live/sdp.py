@@ -18,6 +18,10 @@ class BadSdp(ValueError):
     """A description or fragment that is not to be answered; the reason is for its sender."""
 
 
+class NoRestart(BadSdp):
+    """ICE is to begin anew, which is not done here: RFC 9725 has a status of its own for that."""
+
+
 class Fragment(NamedTuple):
     """What a PATCH tells: candidates, each with the ``mid`` of its media, and whether these were all."""
 

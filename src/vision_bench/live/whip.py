@@ -18,7 +18,7 @@ from vision_bench.errors import OperatorError
 from vision_bench.live.decoding import DecoderThread
 from vision_bench.live.early import EarlyBuffer, release_early
 from vision_bench.live.inlet import Inlet
-from vision_bench.live.sdp import MAX_CANDIDATES, BadSdp, checked_offer, read_fragment
+from vision_bench.live.sdp import MAX_CANDIDATES, BadSdp, NoRestart, checked_offer, read_fragment
 
 CONNECT_SECONDS = 20.0
 """A camera that has not connected by then is let go."""
@@ -89,11 +89,12 @@ class WhipSession:
         """Take candidates that were found after the offer.
 
         Raises:
-            BadSdp: too many, or none that can be read; or the camera wants to begin ICE anew, which is not done here.
+            BadSdp: too many, or none that can be read.
+            NoRestart: the camera wants to begin ICE anew.
         """
         told = read_fragment(fragment)
         if told.ufrag is not None and f"a=ice-ufrag:{told.ufrag}" not in self._peer.remoteDescription.sdp:
-            raise BadSdp("ICE restarts are not taken; end this session and begin another")
+            raise NoRestart("ICE restarts are not taken; end this session and begin another")
         self._candidates += len(told.candidates)
         if self._candidates > MAX_CANDIDATES:
             raise BadSdp(f"more than {MAX_CANDIDATES} candidates")

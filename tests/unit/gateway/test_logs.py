@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import pytest
 
 from vision_bench.gateway.exchange import Exchange
-from vision_bench.gateway.logs import EntryLog, JsonFormatter, LineHandler, TextFormatter
+from vision_bench.gateway.logs import EntryLog, JsonFormatter, LineHandler, TextFormatter, WithoutQuery
 from vision_bench.gateway.middleware import RequestEntry
 
 
@@ -123,3 +123,17 @@ def test_a_level_above_info_logs_no_entry() -> None:
         EntryLog(logger).add(Pair())
         written[level] = stream.getvalue()
     assert written == {logging.WARNING: "", logging.INFO: "items=- name=a\n"}
+
+
+def test_a_websockets_query_is_in_no_line() -> None:
+    """What uvicorn writes of a WebSocket ends with its path; other lines, of other arguments, pass as they are."""
+    for message, args in (
+        ('%s - "WebSocket %s" [accepted]', ("127.0.0.1:1", "/live/push/x?token=SECRET")),
+        ('%s - "WebSocket %s" %d', ("127.0.0.1:1", "/live/push/x?token=SECRET", 403)),
+    ):
+        one = record(message, *args)
+        assert WithoutQuery().filter(one)
+        assert '"WebSocket /live/push/x"' in one.getMessage()
+    plain = record("is it %s", "a?b")
+    assert WithoutQuery().filter(plain)
+    assert plain.getMessage() == "is it a?b"
