@@ -120,6 +120,18 @@ async def test_a_film_is_asked_about_while_it_plays(tmp_path: Path) -> None:
         assert (await client.state(stream.id))["end_reason"] == "deleted"
 
 
+async def test_a_film_finds_its_way_past_a_public_address_with_a_folder(tmp_path: Path) -> None:
+    """The gateway names an address that its proxy serves below a folder; the film goes to where the client asks."""
+    public = "https://elsewhere.example/video"
+    async with (
+        around(saying("3"), live_public_url=public) as (_, _, client),
+        published(client, film_of(tmp_path / "film.mp4")) as stream,
+    ):
+        assert stream.publish is not None
+        assert stream.publish["url"].startswith(f"{public}/live/whip/")
+        assert (await client.ask(stream.id, LiveQuestion("how many?"))).frames
+
+
 async def test_offsets_get_tighter_and_hold() -> None:
     """With each question the offset to the server is as well known as before or better, within a drift of a moment;
     in one process both clocks are one, so the true offset is 0 and lies within every bound."""

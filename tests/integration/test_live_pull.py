@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,18 @@ async def test_a_film_stands_in_for_a_camera(tmp_path: Path) -> None:
         assert pulling() == 1
         await rig.client.delete(f"/v1beta/streams/{body['id']}")
         await until(lambda: pulling() == 0, within_seconds=30)
+
+
+async def test_a_film_of_one_picture_keeps_nobody_busy(tmp_path: Path) -> None:
+    """It is shown once a second, not as fast as it can be opened, and no frame of it is refused for that."""
+    film(tmp_path / "still.mp4", frames=1)
+    async with live_gateway(NOWHERE, live_pull_folder=tmp_path) as rig:
+        answer = await rig.client.post("/v1beta/streams", json={"source": {"type": "file", "url": "still.mp4"}})
+        stream = stream_of(rig, answer.json()["id"])
+        await until(lambda: stream.ring.next_index >= 3, within_seconds=60)
+        times = [frame.stream_ns / 1e9 for frame in stream.ring]
+        assert all(later - earlier > 0.7 for earlier, later in pairwise(times))
+        assert not stream.dropped
 
 
 async def test_no_file_outside_the_folder(tmp_path: Path) -> None:

@@ -158,6 +158,20 @@ async def test_any_sites_page_may_publish_with_a_token() -> None:
         assert "access-control-allow-origin" not in (await rig.client.get("/healthz", headers=page)).headers
 
 
+async def test_a_session_lies_below_the_public_address() -> None:
+    """A proxy serves the gateway below a folder: Location, which the camera takes against that, has it too."""
+    async with live_gateway(NOWHERE, live_public_url="https://elsewhere.example/video") as rig:
+        stream = await new_stream(rig)
+        peer = sending_peer(NumberedTrack(fps=20))
+        try:
+            token = {"Authorization": f"Bearer {stream['publish']['token']}"}
+            path = stream["publish"]["url"].removeprefix("https://elsewhere.example/video")
+            answer = await rig.client.post(path, content=await offer_of(peer), headers={**SDP, **token})
+            assert answer.headers["location"].startswith(f"/video{path}/")
+        finally:
+            await peer.close()
+
+
 NO_OFFERS = [
     (b"", "application/sdp", 400),
     (b"nonsense", "application/sdp", 400),

@@ -20,7 +20,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from vision_bench.errors import BrokenStream, ConnectFailed, UpstreamTimeout, reason
 from vision_bench.live.clocks import Offset, Stamp, offset_from_exchange
-from vision_bench.live.films import pictures
+from vision_bench.live.films import Rounds, pictures
 from vision_bench.live.pictures import JpegEncoder
 
 TIMEOUT_SECONDS = 20.0
@@ -78,9 +78,10 @@ async def send_film(
 
 def _push_address(publish: dict[str, Any], gateway: str) -> tuple[str, str]:
     """Where to push, and the token. The gateway names the host by which it was asked; behind a proxy that hides it,
-    ours is the one that works."""
+    or that takes a folder off its path, ours is the one that works."""
     named = publish["url"] if publish["type"] == "push" else publish["vision_bench"]["push_url"]
-    return f"ws{gateway.removeprefix('http')}{urlsplit(named).path}", publish["token"]
+    _, folder, stream_id = urlsplit(named).path.rpartition("/live/push/")
+    return f"ws{gateway.removeprefix('http')}{folder}{stream_id}", publish["token"]
 
 
 @asynccontextmanager
@@ -181,15 +182,17 @@ async def _send(
     await camera.tell_offset()
     hearing = asyncio.create_task(camera.hear())
     try:
-        shown = 0
+        shown, times = 0, Rounds(began=time.monotonic())
         while rounds is None or shown < rounds:
-            began = time.monotonic()
             async for seconds, frame in _in_thread(pictures(film, max_fps=max_fps)):
-                await camera.show(frame, began + seconds)
+                if seconds == 0:  # opening the film took its time, for which no picture is skipped
+                    times.began = max(times.began, time.monotonic())
+                await camera.show(frame, times.at(seconds))
                 on_picture(published)
                 if hearing.done():
                     hearing.result()
             shown += 1
+            times.end()
         await camera.answered()
     finally:
         hearing.cancel()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
@@ -42,7 +44,8 @@ async def offer(request: Request, stream_id: str) -> Response:
         await session.close()
         live.by_token(request, "publish", stream_id)
     live.feed(stream, session)
-    headers = {"Location": f"{request.scope.get('root_path', '')}/live/whip/{stream.id}/{session.id}"}
+    folder = urlsplit(live.base_url(request)).path  # which a proxy may have taken off the path
+    headers = {"Location": f"{folder}/live/whip/{stream.id}/{session.id}"}
     return Response(session.answer, 201, media_type=SDP, headers=headers)
 
 

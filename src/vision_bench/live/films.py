@@ -3,12 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import av
 
 from vision_bench.media.container import display_name, open_media
 from vision_bench.media.probe import decode_past_damage, probe, require_picture
+
+STILL_SECONDS = 1.0
+"""How long the one picture of a film is shown that has no second one to tell."""
+
+
+@dataclass(slots=True)
+class Rounds:
+    """The times of a film that is shown again and again: a round begins when the last picture of the one before it was
+    shown as long as those before.
+
+    Attributes:
+        began: seconds at which this round began.
+    """
+
+    began: float = 0.0
+    _last: float | None = None
+    _step: float = STILL_SECONDS
+
+    def at(self, seconds: float) -> float:
+        """The time of a picture that comes ``seconds`` after the first of its round."""
+        if self._last is not None and seconds > self._last:
+            self._step = seconds - self._last
+        self._last = seconds
+        return self.began + seconds
+
+    def end(self) -> None:
+        """The round is over. One without a picture took no time."""
+        if self._last is not None:
+            self.began += self._last + self._step
+            self._last = None
 
 
 def pictures(film: Path, *, max_fps: float | None = None) -> Iterator[tuple[float, av.VideoFrame]]:

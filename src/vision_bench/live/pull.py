@@ -20,7 +20,7 @@ from vision_bench.errors import InvalidMedia
 from vision_bench.live.allowed import AllowedHosts
 from vision_bench.live.failures import StreamFailure
 from vision_bench.live.fetching import SCHEMES, Fetched
-from vision_bench.live.films import pictures
+from vision_bench.live.films import Rounds, pictures
 from vision_bench.live.handover import Handover
 from vision_bench.live.inlet import Inlet
 from vision_bench.live.media_clock import MediaClock
@@ -77,7 +77,8 @@ class Pull:
         self._stop = threading.Event()
         self._first: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._media = MediaClock()
-        self._shown_seconds = 0.0  # so far, however often it was opened: times go on from there
+        self._rounds = Rounds()  # however often it is opened, times go on
+        self._pace = None if kind == "rtsp" else _Pace(self._stop)
         self._thread = threading.Thread(target=self._run, name="live-pull", daemon=True)
         self._thread.start()
 
@@ -133,20 +134,23 @@ class Pull:
 
     def _show_until_it_ends(self) -> int:
         """How many pictures there were."""
-        count, began = 0, self._shown_seconds
+        count = 0
         try:
-            for seconds, picture in _paced(self._pictures(), self._kind != "rtsp", self._stop):
+            for seconds, picture in self._pictures():
+                at_seconds = self._rounds.at(seconds)
+                if self._pace is not None:
+                    self._pace.wait(at_seconds)
                 if self._stop.is_set() or self._hand.is_over:
                     break
                 count += 1
                 now_ns = self._inlet.clock()
-                at_ns = self._media.at_ns(round((began + seconds) * _TICKS) % 2**32, arrived_ns=now_ns)
-                self._shown_seconds = began + seconds + 1 / self._inlet.limits.fps
+                at_ns = self._media.at_ns(round(at_seconds * _TICKS) % 2**32, arrived_ns=now_ns)
                 self._hand.take(picture, at_ns=at_ns, arrived_ns=now_ns, stamps={"decoded": self._inlet.stamp(now_ns)})
                 if count == 1:
                     self._hand.in_loop(self._has_begun)
         except (av.FFmpegError, OSError, StreamFailure, InvalidMedia, ValueError, IndexError):
             pass  # it is opened again; why it broke off may hold the URL, so nobody is told
+        self._rounds.end()
         return count
 
     def _pictures(self) -> Pictures:
@@ -155,18 +159,21 @@ class Pull:
         return _rtsp(self._url, self._rules) if self._kind == "rtsp" else _hls(self._url, self._rules)
 
 
-def _paced(source: Pictures, is_paced: bool, stop: threading.Event) -> Pictures:
-    """Pictures when they are due: files and segments are there long before. Cameras have their own pace."""
-    anchor: float | None = None
-    for seconds, picture in source:
+class _Pace:
+    """Waits for each picture until it is due: files and segments are there long before. Cameras have their own pace."""
+
+    def __init__(self, stop: threading.Event) -> None:
+        self._stop = stop
+        self._anchor: float | None = None
+
+    def wait(self, at_seconds: float) -> None:
+        """Until ``at_seconds`` of the source's time, or until it is to stop."""
         now = time.monotonic()
-        if is_paced:
-            late = 0.0 if anchor is None else now - (anchor + seconds)
-            if anchor is None or not -LAST_WAIT_SECONDS < late < AHEAD_SECONDS:
-                anchor, late = now - seconds, 0.0
-            if late < 0 and stop.wait(-late):
-                return
-        yield seconds, picture
+        late = 0.0 if self._anchor is None else now - (self._anchor + at_seconds)
+        if self._anchor is None or not -LAST_WAIT_SECONDS < late < AHEAD_SECONDS:
+            self._anchor, late = now - at_seconds, 0.0
+        if late < 0:
+            self._stop.wait(-late)
 
 
 def _film(name: str, rules: PullRules) -> Path:
