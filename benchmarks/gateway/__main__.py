@@ -29,6 +29,8 @@ from benchmarks.gateway.litellm_environment import NotAvailable, litellm_program
 from benchmarks.gateway.measure import DIRECT, Cell, Sample, measure, stamp, summarise
 from benchmarks.gateway.plot import draw
 
+from vision_bench.drafts import write_whole
+
 KB, MB = 1_000, 1_000_000
 SIZES = (KB, 1_600_000, 4 * MB)
 CONCURRENCIES = (1, 4, 16)
@@ -129,10 +131,8 @@ def _write(
         "rows": rows,
         "samples": [{**asdict(sample), "cell": sample.cell.name} for sample in samples],
     }
-    for path, text in ((out, json.dumps(result, indent=1) + "\n"), (out.with_suffix(".svg"), draw(rows))):
-        temporary = path.with_name(f".{path.name}.tmp")
-        temporary.write_text(text)
-        temporary.replace(path)
+    write_whole(out, json.dumps(result, indent=1) + "\n")
+    write_whole(out.with_suffix(".svg"), draw(rows))
 
 
 def _cpu_name() -> str:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from vision_bench.drafts import write_whole
+
 Json = dict[str, Any]
 
 
@@ -62,9 +64,7 @@ def fill(result: Json, page: Path) -> None:
     if not mark:
         raise ValueError(f"{page} lacks the marks {BEGIN!r} and {END!r}")
     text = "\n".join([before + BEGIN, "", *markdown(result), "", END]) + after
-    temporary = page.with_name(f".{page.name}.part")
-    temporary.write_text(text, "utf-8")
-    temporary.replace(page)
+    write_whole(page, text)
 
 
 def markdown(result: Json) -> list[str]:

@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from vision_bench.drafts import write_whole
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 CLI = (sys.executable, "-m", "vision_bench.cli")
 # Sessions are numbered in the order in which they start: 0 and 1 at once, then 2 to 5 one after the other.
@@ -158,9 +160,7 @@ def main() -> int:
         "pair": {"command": "vision-bench run " + " ".join(PAIR), **told(pair)},
         "trouble": {"command": "vision-bench run " + " ".join(TROUBLE), **told(trouble)},
     }
-    part = asked.result.with_name(f".{asked.result.name}.part")
-    part.write_text(json.dumps(result, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    part.replace(asked.result)
+    write_whole(asked.result, json.dumps(result, indent=1, allow_nan=False) + "\n")
     for fact, holds in facts.items():
         print(f"{'yes' if holds else 'NO '}  {fact}")
     print(f"pages: {out}/pair/report.html, {out}/trouble/report.html")

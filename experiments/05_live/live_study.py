@@ -30,6 +30,7 @@ from live_plot import draw
 from vision_bench.client.live import LiveClient
 from vision_bench.client.live_answer import LiveAnswer
 from vision_bench.client.live_question import Latest, LiveQuestion, Trailing, Window
+from vision_bench.drafts import write_whole
 from vision_bench.live.receipt import STAGES, TOTALS, StageTime
 from vision_bench.stats import percentile
 
@@ -85,10 +86,8 @@ def main() -> int:
         "shown": facts,
         "rates": rows,
     }
-    for name, text in (("result.json", json.dumps(result, indent=1, allow_nan=False)), ("result.svg", draw(result))):
-        part = chosen.out / f".{name}.part"
-        part.write_text(text + "\n", encoding="utf-8")
-        part.replace(chosen.out / name)
+    write_whole(chosen.out / "result.json", json.dumps(result, indent=1, allow_nan=False) + "\n")
+    write_whole(chosen.out / "result.svg", draw(result) + "\n")
     for fact, holds in facts.items():
         print(f"{'yes' if holds else 'NO '}  {fact}")
     print(f"{chosen.out / 'result.json'} and result.svg, after {result['seconds']} s")

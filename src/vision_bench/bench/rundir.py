@@ -19,6 +19,7 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from vision_bench.bench.record import Record
+from vision_bench.drafts import write_whole
 from vision_bench.errors import InvalidRequest, OperatorError
 
 MANIFEST = "manifest.json"
@@ -197,16 +198,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
         OperatorError: it cannot be written.
     """
     text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    temporary = path.with_name(f".{path.name}.part")
-
-    def write() -> None:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-
-    try:
-        _guarded(path, write)
-    finally:
-        temporary.unlink(missing_ok=True)
+    _guarded(path, lambda: write_whole(path, text))
 
 
 def lines(path: Path) -> Iterator[bytes]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
+from vision_bench.drafts import replacing
 from vision_bench.errors import InvalidRequest, InvalidSettings
 from vision_bench.wire.ndjson import dump_line
 from vision_bench.wire.shapes import MAX_DEPTH, is_count, parse_json
@@ -188,8 +189,9 @@ class ResultsFile:
         results = read_results(self._path)
         if results.unreadable or self._path.read_bytes().count(b"\n") == len(results.lines):
             return
-        with _writing(self._path), _replacing(self._path, results.lines) as temporary:
-            compacted = _open_locked(temporary)  # before it has the name: no other run can come between
+        with _writing(self._path), replacing(self._path) as draft:
+            draft.write_bytes(b"".join(dump_line(asdict(line)) for line in results.lines))
+            compacted = _open_locked(draft)  # before it has the name: no other run can come between
         self._file.close()
         self._file = compacted
 
@@ -198,20 +200,6 @@ class ResultsFile:
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         self._file.close()
-
-
-@contextlib.contextmanager
-def _replacing(path: Path, lines: Iterable[ResultLine]) -> Iterator[Path]:
-    """The new file under its temporary name, complete; it takes ``path`` when the block ends well."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.writelines(dump_line(asdict(line)) for line in lines)
-        yield temporary
-        temporary.replace(path)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
 
 
 @contextlib.contextmanager

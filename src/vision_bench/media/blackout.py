@@ -8,6 +8,7 @@ from typing import Any
 import av
 from av.codec.context import Flags
 
+from vision_bench.drafts import replacing
 from vision_bench.errors import InvalidMedia
 from vision_bench.media.container import open_media, reason_of, writable
 from vision_bench.media.encoders import Encoder
@@ -26,25 +27,22 @@ def make_blackout(clip: Path, folder: Path, encoder: Encoder) -> dict[str, Any]:
         InvalidMedia: the copy cannot be made, or its frames or sound packets are not the clip's.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f".{clip.name}.part"
+    final = folder / clip.name
     try:
-        if encoder.program is not None:
-            black_out(clip, temporary, encoder, BLACKOUT_BITRATE, clip.name)
-        else:
-            with writable(temporary) as target:
-                _write_black(clip, target, encoder)
-        before, after = probe(clip), probe(temporary)
-        assert before.video is not None and after.video is not None  # noqa: S101  both hold a picture by construction
-        if sound_packets(clip) != sound_packets(temporary) or before.video.frames != after.video.frames:
-            raise InvalidMedia(
-                f"{clip.name}: the black copy does not hold the clip's own frames and sound; cut it again"
-            )
-        temporary.replace(folder / clip.name)
+        with replacing(final) as draft:
+            if encoder.program is not None:
+                black_out(clip, draft, encoder, BLACKOUT_BITRATE, clip.name)
+            else:
+                with writable(draft) as target:
+                    _write_black(clip, target, encoder)
+            before, after = probe(clip), probe(draft)
+            assert before.video is not None and after.video is not None  # noqa: S101  both hold a picture
+            if sound_packets(clip) != sound_packets(draft) or before.video.frames != after.video.frames:
+                raise InvalidMedia(
+                    f"{clip.name}: the black copy does not hold the clip's own frames and sound; cut it again"
+                )
     except av.error.FFmpegError as problem:
         raise InvalidMedia(f"{clip.name}: the black copy cannot be made ({reason_of(problem)})") from problem
-    finally:
-        temporary.unlink(missing_ok=True)
-    final = folder / clip.name
     return {
         "file": final.name,
         "frames": after.video.frames,

@@ -12,6 +12,7 @@ from typing import Any
 
 import av
 
+from vision_bench.drafts import draft_of
 from vision_bench.errors import InvalidMedia
 from vision_bench.media.container import reason_of, writable
 from vision_bench.media.encoders import Encoder
@@ -185,7 +186,7 @@ def _warnings(job: Job, window: Window, info: MediaInfo) -> list[str]:
 @contextmanager
 def _temporaries(job: Job, run: list[Window]) -> Iterator[dict[int, Path]]:
     """Hidden names in the clips' own folder, by window number; whatever still lies there is removed."""
-    names = {window.seq: job.folder / f".{window.name}.part" for window in run}
+    names = {window.seq: draft_of(job.folder / window.name) for window in run}
     try:
         yield names
     finally:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from vision_bench.drafts import write_whole
 from vision_bench.media.layout import MANIFEST_NAME
 from vision_bench.media.plan import Window
 from vision_bench.media.probe import MediaInfo
@@ -37,14 +38,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Put it in place whole. Pure ASCII, so that a file name of any bytes survives as escapes."""
-    replace_text(folder / MANIFEST_NAME, json.dumps(manifest, indent=1, ensure_ascii=True) + "\n")
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Write under a temporary name in the same folder, then rename."""
-    temporary = path.with_name(f".{path.name}.part")
-    temporary.write_text(text, encoding="ascii")
-    temporary.replace(path)
+    write_whole(folder / MANIFEST_NAME, json.dumps(manifest, indent=1, ensure_ascii=True) + "\n")
 
 
 def source_entry(path: Path, sha256: str, info: MediaInfo) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from vision_bench.drafts import DRAFTS
 from vision_bench.errors import InvalidMedia
 from vision_bench.media.blackout import BLACKOUT_BITRATE, make_blackout
 from vision_bench.media.container import display_name
@@ -172,7 +173,7 @@ class Scene:
         for entry in self.known["clips"] if self.known is not None else ():
             if entry["file"] not in names:
                 (self.job.folder / entry["file"]).unlink(missing_ok=True)
-        for path in self.job.folder.glob(".*.part"):
+        for path in self.job.folder.glob(DRAFTS):
             path.unlink(missing_ok=True)
 
     def _known_blackout(self) -> dict[str, Any] | None:

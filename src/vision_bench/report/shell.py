@@ -5,10 +5,8 @@ Plotly's script comes out of its wheel and stands in the page once; a page witho
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import os
 from collections.abc import Sequence
 from datetime import datetime
 from importlib.util import find_spec
@@ -17,6 +15,7 @@ from typing import Any
 
 import jinja2
 
+from vision_bench.drafts import write_whole
 from vision_bench.errors import InvalidSettings, MissingTool
 from vision_bench.report.section import Figure, Section, Tile
 
@@ -94,19 +93,14 @@ def write_page(path: Path, html: str) -> None:
     Raises:
         InvalidSettings: it cannot be written there.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(html, "utf-8", errors="replace")  # half of an emoji is no reason to lose a page
-        temporary.replace(path)
+        write_whole(path, html.encode("utf-8", errors="replace"))  # half of an emoji is no reason to lose a page
     except OSError as problem:
         raise InvalidSettings(
             f"cannot write page {path} ({problem.filename or path}: {problem.strerror or problem}); "
             "free it, or give another --out"
         ) from problem
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
 
 
 def environment() -> jinja2.Environment:

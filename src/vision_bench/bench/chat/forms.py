@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from vision_bench.drafts import write_whole
+
 # The codec and imaging libraries are imported where they are needed: they take 60 MB, which a text does without.
 
 Control = Literal["blackout", "muted"]
@@ -56,10 +58,8 @@ class Form:
         if file.is_file():
             return file.read_bytes()
         made = self.film(data, name)
-        temporary = file.with_name(f".{file.name}.part")
         folder.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(made)
-        temporary.replace(file)
+        write_whole(file, made)
         return made
 
     def frames(self, frames: Any) -> Any:

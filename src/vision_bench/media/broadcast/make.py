@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vision_bench.drafts import replacing
 from vision_bench.media.broadcast.fonts import find_font
 from vision_bench.media.broadcast.genres import Genre
 from vision_bench.media.broadcast.labels import label_programme
@@ -74,16 +74,10 @@ def make_broadcast(
     out.mkdir(parents=True, exist_ok=True)
     film = out / genre.file_name
     labels = film.with_suffix(".labels.json")
-    film_draft, labels_draft = (path.with_name(f".{path.name}.{os.getpid()}.part") for path in (film, labels))
-    try:
+    with replacing(labels) as labels_draft, replacing(film) as film_draft:
         write_film(programme, film_draft, progress)
         text = json.dumps(label_programme(programme), ensure_ascii=False, indent=1)
         labels_draft.write_text(text + "\n", encoding="utf-8")
-        film_draft.replace(film)
-        labels_draft.replace(labels)
-    finally:
-        film_draft.unlink(missing_ok=True)
-        labels_draft.unlink(missing_ok=True)
     return MadeBroadcast(film, labels, programme.frames, film.stat().st_size, warnings)
 
 
