@@ -98,8 +98,10 @@ class Told:
     async def _begin(self, message: Message) -> None:
         headers = {name.lower(): value for name, value in message["headers"]}
         is_events = headers.get(b"content-type", b"").lower().startswith(b"text/event-stream")
-        # An answer without a length is longer than what is held of one: it passes as it comes, and without a receipt.
-        self._passes = message["status"] != 200 or (not is_events and b"content-length" not in headers)
+        # An answer without a length is longer than what is held of one: it passes as it comes, and without a receipt,
+        # as one does that is packed, for it cannot be read.
+        is_readable = (is_events or b"content-length" in headers) and b"content-encoding" not in headers
+        self._passes = message["status"] != 200 or not is_readable
         if self._passes:
             await self._send(message)
         elif is_events:

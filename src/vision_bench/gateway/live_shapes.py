@@ -42,6 +42,10 @@ _OUR_FAULTS = frozenset(
 """Refusals of what the caller sent; their word is the code."""
 
 
+ERROR_LIMIT_BYTES = 64 * 1024
+"""How much of an error of vLLM's is waited for and looked into."""
+
+
 class InvalidBody(Exception):
     """A body of another shape than the API's: 422, with each fault and its place."""
 
@@ -128,7 +132,8 @@ class _Translation:
         else:
             self._body += message.get("body", b"")
             declared = next((int(v) for n, v in self._start["headers"] if n.lower() == b"content-length"), None)
-            if not message.get("more_body") or (declared is not None and len(self._body) >= declared):
+            is_whole = declared is not None and len(self._body) >= declared
+            if is_whole or len(self._body) > ERROR_LIMIT_BYTES or not message.get("more_body"):
                 await self._send_translated(more_body=bool(message.get("more_body")))
 
     async def _send_translated(self, *, more_body: bool) -> None:
@@ -136,7 +141,8 @@ class _Translation:
             return
         self._is_sent = True
         body = self._translated(self._start["status"])
-        kept = [(name, value) for name, value in self._start["headers"] if name.lower() != b"content-length"]
+        changed = (b"content-length", b"content-encoding")
+        kept = [(name, value) for name, value in self._start["headers"] if name.lower() not in changed]
         length = start_message(0, {"Content-Length": str(len(body))})["headers"]
         await self._send({**self._start, "headers": [*kept, *length]})
         await self._send({"type": "http.response.body", "body": body, "more_body": more_body})

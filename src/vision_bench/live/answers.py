@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from vision_bench.errors import BrokenStream
 from vision_bench.wire.shapes import parse_json
 from vision_bench.wire.sse import DONE, EventParser, encode_event
 
@@ -31,6 +32,10 @@ def with_receipt(answer: bytes, receipt: Callable[[Json], Json]) -> bytes:
     return _encoded({**told, **receipt(_accounts(told))}).encode()
 
 
+EVENT_LIMIT_BYTES = 16 * 2**20
+"""The longest event that is waited for; a token takes less than a thousandth of it."""
+
+
 class ReceiptStream:
     """The events of one answer.
 
@@ -43,13 +48,23 @@ class ReceiptStream:
         self._receipt = receipt
         self._on_token = on_token
         self._parser = EventParser()
+        self._unended_bytes = 0
         self._held: Json | None = None
         self._accounts: Json = {}
 
     def feed(self, data: bytes) -> bytes:
-        """What goes on of ``data`` and of what was held before."""
+        """What goes on of ``data`` and of what was held before.
+
+        Raises:
+            BrokenStream: an event without an end.
+        """
         out = []
-        for event in self._parser.feed(data):
+        events = self._parser.feed(data)
+        self._unended_bytes = 0 if events else self._unended_bytes + len(data)
+        if self._unended_bytes > EVENT_LIMIT_BYTES:
+            self._parser, self._unended_bytes = EventParser(), 0
+            raise BrokenStream(f"an event of the answer is longer than {EVENT_LIMIT_BYTES} bytes")
+        for event in events:
             if event.data == DONE:
                 out += [self._last(), encode_event(DONE)]
             else:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from vision_bench.live.answers import ReceiptStream, with_receipt
+import pytest
+
+from vision_bench.errors import BrokenStream
+from vision_bench.live.answers import EVENT_LIMIT_BYTES, ReceiptStream, with_receipt
 
 RECEIPT = {"vision_bench": {"frames": []}}
 
@@ -83,3 +86,15 @@ def test_bytes_may_come_in_any_pieces() -> None:
     whole, stream = _stream([]).feed(data), _stream([])
     assert b"".join(stream.feed(data[i : i + 1]) for i in range(len(data))) == whole
     assert b"data: not json\n\n" in whole
+
+
+def test_an_event_without_end_breaks_the_answer() -> None:
+    """It fills no memory; what is told behind it, such as the gateway's own error, is an event of its own."""
+    stream = _stream([])
+    line, count = b"data: " + b"x" * 2**20, EVENT_LIMIT_BYTES // 2**20
+    for _ in range(count - 1):
+        assert stream.feed(line) == b""
+    with pytest.raises(BrokenStream, match="longer than"):
+        for _ in range(2):
+            stream.feed(line)
+    assert _values(stream.feed(b"\n\n" + _sse({"error": "broke"}))) == [{"error": "broke"}]
