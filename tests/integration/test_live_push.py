@@ -45,6 +45,17 @@ async def test_a_pushed_picture_is_held_as_it_was_sent() -> None:
         assert state["vision_bench"]["refused_frames"] == {"not_a_jpeg": 1}
 
 
+async def test_a_camera_outlives_the_idle_time_of_a_connection() -> None:
+    """The time without a request is one of HTTP: after four times as much of it the WebSocket still takes pictures."""
+    async with live_gateway(NOWHERE, gateway_idle_seconds=0.3) as rig:
+        stream = await new_stream(rig)
+        async with pushing(stream) as socket:
+            for index in range(5):
+                await socket.send(jpeg(50 + index))
+                assert json.loads(await socket.recv())["frame_index"] == index
+                await asyncio.sleep(0.3)
+
+
 async def test_a_browser_shows_its_token_as_a_subprotocol() -> None:
     """It cannot set headers; the server chooses the protocol, never the token."""
     async with live_gateway(NOWHERE) as rig:

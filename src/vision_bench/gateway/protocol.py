@@ -97,6 +97,8 @@ class GuardedProtocol(HttpToolsProtocol):
         except httptools.HttpParserError as problem:
             self._refuse(self._refusal or _malformed(f"this is no HTTP request ({_words(problem)})"))
             return
+        if self._is_deaf:  # a WebSocket has taken the connection over, and has times of its own
+            return
         self._silent_bytes = 0 if self._has_progressed else self._silent_bytes + len(data)
         if self._silent_bytes > self._limits.head_bytes:
             self._refuse(head_too_long(self._limits.head_bytes))
@@ -186,6 +188,8 @@ class GuardedProtocol(HttpToolsProtocol):
                 return
             except httptools.HttpParserUpgrade as upgrade:
                 if self._should_upgrade():
+                    self._is_deaf = True
+                    self._unset_idle_timer()
                     self.handle_websocket_upgrade()
                     return
                 # The parser takes what follows for another protocol: it would lose the body, and read the rest of it

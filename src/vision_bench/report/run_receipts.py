@@ -32,13 +32,13 @@ def receipt_section(steps: Sequence[Json]) -> Section | None:
     return Section(
         "Receipts: from the camera to the answer",
         figures=[_figure(step, steps) for step in drawn],
-        tables=[_frames_table(told, steps), Table(HEAD, rows, "Medians over answers with a receipt")],
+        tables=[_frames_table(told, steps), Table(HEAD, rows, "Stages, over answers with a receipt")],
         notes=[
             "Within one clock a stage is exact. Across two it is a range, as wide as their offset is unsure; its cells "
             "are the medians of both ends. A stage without readings is unknown, not zero. The age of the "
             "newest frame is how long the gateway had held it when it was chosen."
         ],
-        is_folded=True,
+        is_folded=len(told) > MOST_FIGURES,
     )
 
 
@@ -119,17 +119,23 @@ def _figure(step: Json, steps: Sequence[Json]) -> Figure:
         least.append(low["mean"])
         most.append(max(0.0, high["mean"] - low["mean"]))
     age = step["receipts"]["frames"]["age_ms"]
-    if age["mean"] is not None:
-        names.insert(0, "newest frame's age")
-        least.insert(0, age["mean"])
-        most.insert(0, 0.0)
+    if age["mean"] is not None:  # it passes between the frame's stages and the question's
+        at = names.index("request") if "request" in names else len(names)
+        names.insert(at, "newest frame's age")
+        least.insert(at, age["mean"])
+        most.insert(at, 0.0)
+    text = [
+        f"{shown(low)} ms" if not more else f"{shown(low)} to {shown(low + more)} ms"
+        for low, more in zip(least, most, strict=True)
+    ]
     traces = [
         spans("exact, or at least", names, [0.0] * len(names), least, colour=AT_LEAST),
-        spans("up to", names, least, most, colour=AT_MOST),
+        spans("up to", names, least, most, colour=AT_MOST, text=text, textposition="outside", hoverinfo="y+text"),
     ]
+    widest = max((low + more for low, more in zip(least, most, strict=True)), default=0.0)
     layout = {
         "title": {"text": step_name(step, steps)},
-        "xaxis": axis("ms, mean over answers", from_zero=True),
+        "xaxis": axis("ms, mean over answers", range=[0, 1.2 * (widest or 1.0)]),  # room for the words behind the bars
         "yaxis": {"autorange": "reversed", "categoryorder": "array", "categoryarray": names},
         "barmode": "overlay",
     }

@@ -54,8 +54,9 @@ def test_the_figure_names_what_is_unknown() -> None:
     assert section is not None
     assert [figure.layout["title"]["text"] for figure in section.figures] == ["a", "c"]
     least, more = section.figures[0].data
-    assert least["y"] == ["newest frame's age", "capture", "transport"]
-    assert more["x"] == [0.0, 0.0, 2.0]
+    assert least["y"] == ["capture", "transport", "newest frame's age"]
+    assert more["x"] == [0.0, 2.0, 0.0]
+    assert more["text"] == ["9.50 ms", "9.50 to 11.50 ms", "9.50 ms"]
     assert "Unknown: decode." in section.figures[0].says
 
 
