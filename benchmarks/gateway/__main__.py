@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import Any
 
 import uvloop
+from benchmarks.environments import NotAvailable
 from benchmarks.gateway import arms as ways
-from benchmarks.gateway.litellm_environment import NotAvailable, litellm_program
+from benchmarks.gateway.litellm_environment import litellm_program
 from benchmarks.gateway.measure import DIRECT, Cell, Sample, measure, stamp, summarise
 from benchmarks.gateway.plot import draw
 

@@ -2,6 +2,7 @@
 
     python -m benchmarks.truth [--quick] [--rounds 3] [--seconds 20] [--out benchmarks/truth/result.json]
     python -m benchmarks.truth --parts cells,traps,wire,ceiling --rates 20,100 --servers lean
+    python -m benchmarks.truth --peers aiperf,guidellm,vllm       # and other tools, in the same cells and traps
 
 The client is the verb as a user runs it, a process of its own; its CPU time and memory are the kernel's counts. Two
 servers: ``lean``, which stamps the first byte of a request and every token's write and costs little, and the declared
@@ -23,8 +24,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.truth import bar, ceiling, traps, wire
+from benchmarks.truth import bar, ceiling, peer_runs, traps, wire
 from benchmarks.truth.cells import median_cell, run_cell
+from benchmarks.truth.peers import PEERS
 from benchmarks.truth.processes import ROOT, Server, declared, environment, lean
 from benchmarks.truth.table import show
 
@@ -36,6 +38,7 @@ Json = dict[str, Any]
 
 PARTS = ("cells", "traps", "wire", "ceiling")
 RATES = (20.0, 50.0, 100.0, 200.0)
+MAX_PEER_RATE = 100.0
 
 
 def main() -> int:
@@ -47,10 +50,14 @@ def main() -> int:
     parser.add_argument("--rates", default=",".join(f"{rate:g}" for rate in RATES))
     parser.add_argument("--servers", default="lean,declared")
     parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--peers", default="", help=f"Other tools beside it, of {','.join(PEERS)}.  [default: none]")
+    parser.add_argument("--peer-seconds", type=float, default=10.0, help="Of each cell of another tool.")
     parser.add_argument("--scratch", type=Path, help="Folder for the run folders.  [default: a temporary one]")
     parser.add_argument("--out", type=Path, help="Result file.")
     flags = parser.parse_args()
-    parts = flags.parts.split(",")
+    parts, peers = flags.parts.split(","), [name for name in flags.peers.split(",") if name]
+    if unknown := set(peers) - set(PEERS):
+        parser.error(f"no tool is called {', '.join(sorted(unknown))}; they are {', '.join(PEERS)}")
     if unknown := set(parts) - set(PARTS):
         parser.error(f"no part is called {', '.join(sorted(unknown))}; they are {', '.join(PARTS)}")
     rates = [float(rate) for rate in flags.rates.split(",")]
@@ -66,11 +73,18 @@ def main() -> int:
         "traps": [],
         "wire": None,
         "ceiling": None,
+        "peers": None,
     }
     with tempfile.TemporaryDirectory(prefix="truth-", dir=flags.scratch) as scratch:
         _measure(result, Path(scratch), parts, rates, flags)
+        if peers:
+            peer_rates = [rate for rate in rates if rate <= MAX_PEER_RATE] if "cells" in parts else []
+            result["peers"] = peer_runs.measure(
+                peers, peer_rates, flags.peer_seconds, Path(scratch), _say, with_traps="traps" in parts
+            )
     result["load_after"] = round(os.getloadavg()[0], 2)
-    result["bar"] = bar.judge(result["cells"], result["traps"])
+    peer_cells = result["peers"]["cells"] if result["peers"] else []
+    result["bar"] = bar.judge(result["cells"], result["traps"], peers=peer_cells)
     show(result)
     if flags.out is not None:
         write_json(flags.out, result)

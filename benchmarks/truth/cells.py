@@ -68,12 +68,7 @@ def compare(client: ClientRun, truth: Mapping[str, Json]) -> Json:
     """What was reported, what was true, and the distance at the same percentile."""
     step = client.step
     sent = [truth[record["request_id"]] for record in client.records if record["request_id"] in truth]
-    done = [one for one in sent if one["outcome"] == "ok" and one["first_token_ns"] is not None]
-    ttfts = [(one["first_token_ns"] - one["first_byte_ns"]) / 1e6 for one in done]
-    ends = [(one["last_token_ns"] - one["first_byte_ns"]) / 1e6 for one in done]
-    tpots = [
-        (one["last_token_ns"] - one["first_token_ns"]) / 1e6 / (one["tokens"] - 1) for one in done if one["tokens"] > 1
-    ]
+    ttfts, ends, tpots = true_times_ms(sent)
     arrivals = sorted(one["first_byte_ns"] for one in sent)
     requests = step["requests"]
     return {
@@ -82,9 +77,9 @@ def compare(client: ClientRun, truth: Mapping[str, Json]) -> Json:
         "seen_by_server": len(sent),
         "achieved_over_offered": round(step["achieved_rate"] / step["offered_rate"], 4),
         "dispatched_over_offered": round(step["dispatched_rate"] / step["offered_rate"], 4),
-        "ttft_ms": _pair(step["ttft_ms"], ttfts),
-        "e2e_ms": _pair(step["e2e_ms"], ends),
-        "tpot_ms": _pair(step["tpot_ms"], tpots),
+        "ttft_ms": pair(step["ttft_ms"], ttfts),
+        "e2e_ms": pair(step["e2e_ms"], ends),
+        "tpot_ms": pair(step["tpot_ms"], tpots),
         "gap_cv": gap_cv(arrivals),
         "connections": step["client"]["connections_opened"],
         "peak_in_flight": round(step["in_flight"]["mean"], 2),
@@ -98,7 +93,18 @@ def compare(client: ClientRun, truth: Mapping[str, Json]) -> Json:
     }
 
 
-def _pair(column: Mapping[str, Any], truth: Sequence[float]) -> Json:
+def true_times_ms(kept: Sequence[Json]) -> tuple[list[float], list[float], list[float]]:
+    """TTFT, end to end and TPOT of the requests that the server answered whole."""
+    done = [one for one in kept if one["outcome"] == "ok" and one["first_token_ns"] is not None]
+    ttfts = [(one["first_token_ns"] - one["first_byte_ns"]) / 1e6 for one in done]
+    ends = [(one["last_token_ns"] - one["first_byte_ns"]) / 1e6 for one in done]
+    tpots = [
+        (one["last_token_ns"] - one["first_token_ns"]) / 1e6 / (one["tokens"] - 1) for one in done if one["tokens"] > 1
+    ]
+    return ttfts, ends, tpots
+
+
+def pair(column: Mapping[str, Any], truth: Sequence[float]) -> Json:
     """Reported and true p50 and p99, and reported less true; None where the tool withholds it."""
     pair: Json = {"count": column["count"]}
     for name, fraction in (("p50", 0.5), ("p99", 0.99)):

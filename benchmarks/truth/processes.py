@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from benchmarks.truth.tree import children_cpu_seconds, pss_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
 STOP_SECONDS = 20.0
@@ -46,12 +47,17 @@ class Server:
         """Begin a new truth."""
         httpx.delete(f"{self.url}/truth", timeout=30, trust_env=False)
 
+    def kept(self) -> tuple[int, list[Json]]:
+        """The lean server's: connections opened, and every request in order, also of clients that name none."""
+        told = httpx.get(f"{self.url}/truth", timeout=60, trust_env=False).json()
+        return told["connections"], told["requests"]
+
     def truth(self) -> dict[str, Json]:
         """What it kept, by request id: ``first_byte_ns``, ``first_token_ns``, ``last_token_ns``, ``tokens``."""
-        text = httpx.get(f"{self.url}/truth", timeout=60, trust_env=False).text
         if self.name == "lean":
-            lines = json.loads(text)["requests"]
+            _, lines = self.kept()
         else:
+            text = httpx.get(f"{self.url}/truth", timeout=60, trust_env=False).text
             lines = [json.loads(line) for line in text.splitlines()]
             for line in lines:
                 line["first_byte_ns"] = line["arrived_ns"]
@@ -160,7 +166,7 @@ def run_client(workload: Path, url: str, out: Path, *options: object, cores: Seq
         watch = threading.Thread(target=_watch_pss, args=(process.pid, peak, stop))
         watch.start()
         try:
-            before = _children_cpu_seconds()
+            before = children_cpu_seconds()
             printed, said = process.communicate()
         finally:
             stop.set()
@@ -171,18 +177,10 @@ def run_client(workload: Path, url: str, out: Path, *options: object, cores: Seq
     measured = {step["step"] for step in summary["steps"]}
     with (out / "records.jsonl").open(encoding="utf-8") as lines:
         records = [record for record in map(json.loads, lines) if record["step"] in measured]
-    return ClientRun(summary, records, process.returncode, _children_cpu_seconds() - before, peak[0])
-
-
-def _children_cpu_seconds() -> float:
-    """Of children that have ended: the servers go on, so between two calls it is the client's alone."""
-    times = os.times()
-    return times.children_user + times.children_system
+    return ClientRun(summary, records, process.returncode, children_cpu_seconds() - before, peak[0])
 
 
 def _watch_pss(pid: int, peak: list[int], stop: threading.Event) -> None:
     """Keep the largest proportional set size; the client starts no process of its own that lasts."""
     while not stop.wait(WATCH_SECONDS):
-        with suppress(OSError, IndexError):
-            text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-            peak[0] = max(peak[0], int(text.partition("\nPss:")[2].split()[0]) * 1024)
+        peak[0] = max(peak[0], pss_bytes(pid))

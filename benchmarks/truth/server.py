@@ -157,6 +157,8 @@ class Connection(asyncio.Protocol):
         elif path == b"/v1/models":
             models = [{"id": name} for name in ("qwen", *(f"case:{name}" for name in world.cases))]
             self._whole(200, json.dumps({"object": "list", "data": models}).encode())
+        elif path == b"/health":
+            self._whole(200, b"{}")
         elif path == b"/truth" and method == b"DELETE":
             world.kept.clear()
             world.connections = world.count = 0
@@ -212,7 +214,7 @@ class Stream:
         has_waited = now_ns - self._kept.last_byte_ns > WAIT_NS
         spent_ns = 0 if has_waited else now_ns - self._kept.first_byte_ns
         self._base = self._loop.time() - spent_ns / 1e9
-        if self._script.is_role_first:
+        if self._script.is_role_first and not self._transport.is_closing():
             self._transport.write(_HEAD + _event(_chunk("", role="assistant")))
         self._after(self._script.ttft_ms)
 
@@ -221,6 +223,10 @@ class Stream:
 
     def _step(self) -> None:
         script, kept = self._script, self._kept
+        if self._transport.is_closing():
+            kept.outcome = "abandoned"  # the client has gone
+            self._world.end()
+            return
         first = kept.tokens
         kept.tokens = min(first + script.tokens_per_chunk, script.tokens)
         chunk = _chunk("".join(f"t{number} " for number in range(first, kept.tokens)))

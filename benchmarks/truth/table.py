@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from benchmarks.truth import peer_table
+from benchmarks.truth.rows import errors, number, row
 
 from vision_bench.drafts import write_whole
 
@@ -27,9 +29,11 @@ def lines(result: Json) -> list[str]:
     text = [f"load {result['load_before']} before, {result['load_after']} after; {machine}", ""]
     if result["cells"]:
         text += _cells(result)
-    for row in result["bar"]:
-        met = {True: "met", False: "NOT MET", None: "not measured"}[row["is_met"]]
-        text.append(f"{met:12} {row['name']}: {_number(row['measured'])} (must {row['must']:g}, aim {row['aim']:g})")
+    for asked in result["bar"]:
+        met = {True: "met", False: "NOT MET", None: "not measured"}[asked["is_met"]]
+        text.append(
+            f"{met:12} {asked['name']}: {number(asked['measured'])} (must {asked['must']:g}, aim {asked['aim']:g})"
+        )
     for trap in result["traps"]:
         text += ["", f"{'right' if trap['is_right'] else 'WRONG'}: {trap['trap']}", f"  truth: {trap['truth']}"]
         text.append(f"  reported: {trap['reported']}")
@@ -44,10 +48,10 @@ def lines(result: Json) -> list[str]:
             f"one core drives {found['rate']}/s of 64-token streams with p99 lag < {found['lag_limit_ms']:g} ms",
         ]
         text += [
-            f"  {one['rate']}/s: lag p99 {_number(one['lag_p99_ms'])} ms, {one['cpu_share']:.0%} of a core"
+            f"  {one['rate']}/s: lag p99 {number(one['lag_p99_ms'])} ms, {one['cpu_share']:.0%} of a core"
             for one in found["tried"]
         ]
-    return text
+    return text + peer_table.tables(result)
 
 
 BEGIN, END = "<!-- truth: from here on written by benchmarks.truth.table -->", "<!-- truth: to here -->"
@@ -75,13 +79,13 @@ def markdown(result: Json) -> list[str]:
         f"Made on {result['when'][:10]} on {machine['processors']} processors ({machine['system']}, Python "
         f"{machine['python']}); load average {result['load_before']} before and {result['load_after']} after.",
         "",
-        _row(["quantity", "measured", "must", "aim", "best other tool", ""]),
-        _row(["---"] * 6),
+        row(["quantity", "measured", "must", "aim", "best other tool", ""]),
+        row(["---"] * 6),
     ]
-    for row in result["bar"]:
-        met = {True: "met", False: "**not met**", None: "withheld"}[row["is_met"]]
-        numbers = [_number(row["measured"], 3), f"{row['must']:g}", f"{row['aim']:g}"]
-        text.append(_row([row["name"], *numbers, row["best_peer"], met]))
+    for asked in result["bar"]:
+        met = {True: "met", False: "**not met**", None: "withheld"}[asked["is_met"]]
+        numbers = [number(asked["measured"], 3), f"{asked['must']:g}", f"{asked['aim']:g}"]
+        text.append(row([asked["name"], *numbers, asked["best_peer"], met]))
     text += ["", *_cells(result)]
     text.append(
         f"Traps told rightly: {right} of {len(result['traps'])} ({', '.join(t['trap'] for t in result['traps'])})."
@@ -92,15 +96,15 @@ def markdown(result: Json) -> list[str]:
         text.append(
             f"One core drives {result['ceiling']['rate']} streams of 64 tokens a second with p99 lag under 5 ms."
         )
-    return text
+    return text + peer_table.tables(result)
 
 
 def _cells(result: Json) -> list[str]:
     names = ["rate", "server", "achieved / offered", "TTFT error p50 / p99, ms", "TPOT error p50, ms", "gap CV"]
     names += ["CPU, ms a request", "PSS, MB", "connections", "verdict"]
-    text = [_row(names), _row(["---"] * len(names))]
-    text += [_row(_cell(cell)) for cell in result["cells"]]
-    text += [_row(_floor(cell)) for cell in result["floor"]]
+    text = [row(names), row(["---"] * len(names))]
+    text += [row(_cell(cell)) for cell in result["cells"]]
+    text += [row(_floor(cell)) for cell in result["floor"]]
     return [*text, ""]
 
 
@@ -109,10 +113,10 @@ def _cell(cell: Json) -> list[str]:
         f"{cell['rate']:g} {cell['arrivals']}",
         cell["server"],
         f"{cell['achieved_over_offered']:.3f}",
-        _errors(cell["ttft_ms"]),
-        _number(cell["tpot_ms"]["error_p50"], 4),
-        _number(cell["gap_cv"]),
-        _number(cell["cpu_ms_per_request"]),
+        errors(cell["ttft_ms"]),
+        number(cell["tpot_ms"]["error_p50"], 4),
+        number(cell["gap_cv"]),
+        number(cell["cpu_ms_per_request"]),
         f"{cell['peak_pss_mb']:.0f}",
         str(cell["connections"]),
         cell["verdict"],
@@ -120,20 +124,8 @@ def _cell(cell: Json) -> list[str]:
 
 
 def _floor(cell: Json) -> list[str]:
-    cpu = _number(cell["cpu_ms_per_request"])
-    return [f"{cell['rate']:g} constant", "floor client", "", _errors(cell), "", "", cpu, "", "", ""]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _errors(pair: Json) -> str:
-    return f"{_number(pair['error_p50'])} / {_number(pair['error_p99'])}"
-
-
-def _number(value: float | None, digits: int = 2) -> str:
-    return "withheld" if value is None else f"{value:.{digits}f}"
+    cpu = number(cell["cpu_ms_per_request"])
+    return [f"{cell['rate']:g} constant", "floor client", "", errors(cell), "", "", cpu, "", "", ""]
 
 
 if __name__ == "__main__":

@@ -13,6 +13,11 @@ from benchmarks.truth.processes import Server, lean, run_client
 Json = dict[str, Any]
 
 BIG_BYTES = 1_640_000
+ROLE = "role-only first event, 4 tokens an event"
+STALL = "a stall of 400 ms inside each stream"
+FREEZE = "a freeze of 2 s at 50/s under a cap of 32"
+BIG = "bodies of 1.64 MB at 10/s"
+OVERLOAD = "40/s offered to a server of 21.9/s"
 
 
 def _run(server: Server, folder: Path, name: str, *options: object, **values: Any) -> tuple[Json, Json, Json]:
@@ -46,7 +51,7 @@ def role_first(folder: Path) -> Json:
         "itl_count": step["itl_ms"]["count"],
     }
     return _said(
-        "role-only first event, 4 tokens an event",
+        ROLE,
         f"TTFT {ttft['true_p50']} ms; 20 ms an event, 5 ms a token; tokens an event where asked",
         reported,
         {
@@ -66,7 +71,7 @@ def stall(folder: Path) -> Json:
         step, _, _ = _run(server, folder, "stall", "--rate", 20, "--duration", 10)
     longest, gap_p99, ratio = step["max_icl_ms"]["p50"], step["icl_ms"]["p99"], step["stall_ratio"]["p50"]
     return _said(
-        "a stall of 400 ms inside each stream",
+        STALL,
         "one gap of 405 ms in 63; 305 ms of 715 ms beyond 100 ms",
         {
             "max_icl_p50_ms": longest,
@@ -88,7 +93,7 @@ def freeze(folder: Path) -> Json:
         step, _, truth = _run(server, folder, "freeze", "--rate", 50, "--duration", 20, "--concurrency", 32)
     due, waits = step["requests"]["due"], step["response_ms"]
     return _said(
-        "a freeze of 2 s at 50/s under a cap of 32",
+        FREEZE,
         "1000 arrivals, 100 of them in the freeze; the first of those waits 2 s and its 365 ms",
         {
             "due": due,
@@ -114,7 +119,7 @@ def big_bodies(folder: Path) -> Json:
         )
     error, cpu = cell["ttft_ms"]["error_p50"], cell["cpu_ms_per_request"]
     return _said(
-        "bodies of 1.64 MB at 10/s",
+        BIG,
         f"TTFT {cell['ttft_ms']['true_p50']} ms from the first byte",
         {"ttft_error_p50_ms": error, "cpu_ms_per_request": cpu, "peak_pss_mb": cell["peak_pss_mb"]},
         {
@@ -131,7 +136,7 @@ def overload(folder: Path) -> Json:
         step, cell, _ = _run(server, folder, "overload", "--rate", 40, "--duration", 20)
     ttft, achieved = cell["ttft_ms"], step["achieved_rate"]
     return _said(
-        "40/s offered to a server of 21.9/s",
+        OVERLOAD,
         f"800 answered, TTFT p50 {ttft['true_p50']} and p99 {ttft['true_p99']} ms and longer the longer it lasts",
         {
             "verdict": step["verdict"],
