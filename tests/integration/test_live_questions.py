@@ -130,6 +130,42 @@ async def test_frames_are_chosen_when_all_have_come() -> None:
         assert [frame["frame_index"] for frame in answer.json()["vision_bench"]["frames"]] == [5, 3]
 
 
+async def test_questions_that_fill_the_buffer_do_not_wait_for_one_another() -> None:
+    """Each body has its room, and together they have all of it; the pictures find theirs elsewhere."""
+    size = 1_000_000
+    async with (
+        stub_upstream() as upstream,
+        live_gateway(upstream, gateway_max_body_bytes=size, gateway_buffer_bytes=size) as rig,
+    ):
+        stream = await new_stream(rig)
+        url = f"stream://streams/{stream['id']}?frame_index=0&wait_ms=60000"
+        body = about(url, padding="x" * (size * 2 // 5))
+        asking = [asyncio.create_task(rig.client.post(BETA, json=body)) for _ in range(2)]
+        ring = stream_of(rig, stream["id"]).ring
+        await until(lambda: len(ring._waiting) == 2)
+        picture = jpeg(9) + b"\x00" * (size // 4)
+        assert ring.append(picture, width=64, height=48, at_ns=1, received_ns=live_of(rig).clock()) is not None
+        answers_ = await asyncio.wait_for(asyncio.gather(*asking), timeout=60)
+        assert [answer.status_code for answer in answers_] == [200, 200]
+        assert live_of(rig).pictures.held_bytes == 0
+
+
+async def test_a_damaged_frame_is_told_and_not_a_failure_of_ours() -> None:
+    """400 with the frame, in each API's shape; the frames behind it can be asked about."""
+    async with stub_upstream() as upstream, live_gateway(upstream) as rig:
+        stream = await new_stream(rig)
+        ring, now_ns = stream_of(rig, stream["id"]).ring, live_of(rig).clock()
+        damaged = jpeg(50, width=96, height=96)[:250] + b"\xff\xd9"
+        for at, (picture, side) in enumerate(((damaged, 96), (jpeg(60, width=64, height=64), 64))):
+            ring.append(picture, width=side, height=side, at_ns=now_ns + at * 10**9, received_ns=now_ns)
+        url = f"stream://streams/{stream['id']}?max_fps=1000&start_frame_index="
+        told = await rig.client.post(BETA, json=about(f"{url}0", kind="video_url"))
+        assert (told.status_code, told.json()["detail"]["error"]["code"]) == (400, "segment_invalid")
+        plain = await rig.client.post(OPENAI, json=about(f"{url}0", kind="video_url"))
+        assert (plain.status_code, plain.json()["error"]["type"]) == (400, "segment_invalid")
+        assert (await rig.client.post(BETA, json=about(f"{url}1", kind="video_url"))).status_code == 200
+
+
 def _events(text: str) -> list[Any]:
     return [json.loads(line[6:]) for line in text.split("\n\n") if line.startswith("data: {")]
 

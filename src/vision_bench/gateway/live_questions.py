@@ -109,7 +109,10 @@ class Question:
         account.chose([(stream.id, frame) for stream, frames in zip(streams, chosen, strict=True) for frame in frames])
         account.stamp("selected", selected_ns)
         async with self._room(sum(map(encoded_bytes, chosen)), account.exchange):
-            account.payload_bytes = await asyncio.to_thread(put_pictures, slots, chosen) if slots else None
+            try:
+                account.payload_bytes = await asyncio.to_thread(put_pictures, slots, chosen) if slots else None
+            except StreamFailure as failure:
+                raise _refusal(failure, is_beta=self._is_beta) from failure
             payload = json.dumps(self._body).encode()
             if self._state.media_policy is not None:
                 self._state.media_policy.check(payload)
@@ -121,8 +124,9 @@ class Question:
                 await pass_on([payload], scope, Told(send, account))
 
     def _room(self, size_bytes: int, exchange: Exchange) -> AbstractAsyncContextManager[object]:
-        """Room in the gateway's buffer for the pictures, beside that for the body which names them."""
-        return self._state.buffer.room(size_bytes, exchange.timings) if size_bytes else nullcontext()
+        """Room for the pictures. Not in the buffer where the body that names them has room already: bodies that fill
+        it together would wait for one another."""
+        return self._live.pictures.room(size_bytes, exchange.timings) if size_bytes else nullcontext()
 
     def _streams(self, scope: Scope) -> list[Stream]:
         """The stream of each reference.

@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self
 from starlette.requests import HTTPConnection
 
 from vision_bench.gateway.keys import owner_of
+from vision_bench.gateway.room import Buffer
 from vision_bench.gateway.settings import Settings
 from vision_bench.live.allowed import AllowedHosts
 from vision_bench.live.clocks import Stamp
@@ -41,6 +42,7 @@ class LiveServer:
 
     Attributes:
         clock_id: names this process' clock in stamps: those of another process are never subtracted from its own.
+        pictures: room for the pictures that questions put into their bodies, as much as there is for bodies.
     """
 
     def __init__(self, settings: Settings, *, clock: Callable[[], int] = time.monotonic_ns) -> None:
@@ -62,6 +64,9 @@ class LiveServer:
             ),
             clock=clock,
             on_end=self._ended,
+        )
+        self.pictures = Buffer(
+            settings.gateway_buffer_bytes, acquire_timeout_seconds=settings.vllm_acquire_timeout_seconds
         )
         self._lookups = asyncio.Semaphore(LOOKUPS)
         self._feeds: dict[str, Feed] = {}

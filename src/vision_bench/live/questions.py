@@ -75,6 +75,9 @@ def put_pictures(slots: Sequence[Slot], chosen: Sequence[Sequence[Frame]]) -> in
 
     Returns:
         Bytes of all pictures, as JPEG.
+
+    Raises:
+        StreamFailure: ``segment_invalid``, a frame that had to be given another size and cannot be decoded.
     """
     size_bytes = 0
     for slot, frames in zip(slots, chosen, strict=True):
@@ -111,6 +114,20 @@ def _to_one_size(frames: Sequence[Frame]) -> Iterator[bytes]:
         if (frame.width, frame.height) == size:
             yield frame.jpeg
         else:
-            out = io.BytesIO()
-            Image.open(io.BytesIO(frame.jpeg)).convert("RGB").resize(size).save(out, "JPEG", quality=85)
-            yield out.getvalue()
+            yield _resized(frame, size)
+
+
+def _resized(frame: Frame, size: tuple[int, int]) -> bytes:
+    """Of a pushed picture only the headers were looked at so far."""
+    out = io.BytesIO()
+    try:
+        picture = Image.open(io.BytesIO(frame.jpeg), formats=["JPEG"])
+        if picture.size != (frame.width, frame.height):  # two headers: what was measured is not what would be decoded
+            raise ValueError("another size")
+        picture.convert("RGB").resize(size).save(out, "JPEG", quality=85)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as problem:
+        raise StreamFailure(
+            "segment_invalid",
+            f"frame {frame.index} is damaged, and has another size than the newest one; begin the segment behind it",
+        ) from problem
+    return out.getvalue()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from vision_bench.live.failures import StreamFailure
+from vision_bench.live.jpeg import jpeg_size
 from vision_bench.live.questions import MAX_REFERENCES, encoded_bytes, may_ask, put_pictures, references
 from vision_bench.live.ring import Frame
 
@@ -83,3 +87,46 @@ def test_too_many_references_are_refused() -> None:
 def test_what_may_ask_is_seen_without_parsing(body: bytes, may: bool) -> None:
     """Any spelling of the schemes that JSON knows is seen; ``"stream": true`` and pictures are not taken for one."""
     assert may_ask(body) is may
+
+
+def _jpeg(width: int, height: int) -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", (width, height)).save(out, "JPEG")
+    return out.getvalue()
+
+
+def _header(data: bytes) -> bytes:
+    """Of a JPEG, what tells its size."""
+    at = data.index(b"\xff\xc0")
+    return data[at : at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")]
+
+
+def test_frames_of_another_size_get_that_of_the_newest() -> None:
+    """A video has one size."""
+    body = _body({"type": "video_url", "video_url": {"url": "stream://streams/cam?start_frame_index=0"}})
+    frames = [Frame(0, 0, 0, _jpeg(32, 24), 32, 24), Frame(1, 1, 1, _jpeg(16, 8), 16, 8)]
+    put_pictures(references(body), [frames])
+    url = body["messages"][1]["content"][0]["video_url"]["url"]
+    sizes = [jpeg_size(base64.b64decode(text)) for text in url.partition("base64,")[2].split(",")]
+    assert sizes == [(16, 8), (16, 8)]
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        _jpeg(32, 24)[:200] + b"\xff\xd9",  # cut in the middle
+        b"\xff\xd8" + _header(_jpeg(32, 24)) + b"\xff\xd9",  # a size and nothing else
+        # A second size, which the decoder would make room for: 4 thousand million pixels.
+        b"\xff\xd8" + _header(_jpeg(32, 24)) + _header(_jpeg(65_000, 1)).replace(b"\x00\x01", b"\xfd\xe8", 1)
+        + _jpeg(32, 24)[2:],
+        b"\xff\xd8" + _header(_jpeg(32, 24)) + _jpeg(9_000, 1)[2:],
+    ],
+)  # fmt: skip
+def test_a_damaged_frame_of_another_size_is_the_questions_failure(damaged: bytes) -> None:
+    """Pushed pictures are measured, not decoded; one that has to be is refused with its index, whatever is in it."""
+    assert jpeg_size(damaged) == (32, 24)
+    body = _body({"type": "video_url", "video_url": {"url": "stream://streams/cam?start_frame_index=0"}})
+    frames = [Frame(7, 0, 0, damaged, 32, 24), Frame(8, 1, 1, _jpeg(16, 8), 16, 8)]
+    with pytest.raises(StreamFailure, match="frame 7 is damaged") as told:
+        put_pictures(references(body), [frames])
+    assert told.value.code == "segment_invalid"
