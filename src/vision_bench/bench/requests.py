@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from vision_bench.bench.record import OK, RUNNING, UNSENT, Record
+from vision_bench.bench.record import DROPPED, OK, RUNNING, UNSENT, Record
 from vision_bench.bench.samples import Samples
-from vision_bench.bench.verdict import Evidence, Flow, Span, flow_of, judge
+from vision_bench.bench.verdict import Evidence, Flow, Span, Verdict, flow_of, judge
 from vision_bench.stats import percentile
 
 Json = dict[str, Any]
@@ -62,41 +62,62 @@ class Window:
 
 
 class Requests:
-    """Add a step's records one by one, then read it."""
+    """Add a step's records one by one, then ``close``.
 
-    def __init__(self, window: Window) -> None:
+    Args:
+        window: the step.
+        scheduled: names of the numbers that are counted from the due time, over everything that was due. A kind puts
+            those that it has beside the response in itself, with ``put_scheduled``.
+    """
+
+    def __init__(self, window: Window, scheduled: Sequence[str] = (RESPONSE,)) -> None:
         self.window = window
         self.samples = Samples()
+        self._scheduled = scheduled
         self._outcomes: Counter[str] = Counter()
         self._details: Counter[tuple[str, str]] = Counter()
         self._spans: list[Span] = []
         self._count = 0
         self._last_index = -1
 
-    def add(self, record: Record, end_ns: int | None) -> None:
-        """Take one record in; ``end_ns`` is when a good one was over."""
+    def add(self, record: Record, end_ns: int | None, answered_ns: int | None = None) -> None:
+        """Take one record in.
+
+        Args:
+            record: what was kept of it.
+            end_ns: when a good one was over, and its place in the system free.
+            answered_ns: when a good one's answer was there, for a kind in which that is before its end.
+        """
         self._count += 1
         self._last_index = max(self._last_index, record.index)
         outcome = record.outcome or RUNNING
         self._outcomes[outcome] += 1
-        if outcome != OK:
+        if outcome not in (OK, DROPPED):
             self._details[outcome, record.detail or ""] += 1
         over_ns = end_ns if outcome == OK and end_ns is not None else record.stop_ns
         ended = None if outcome == RUNNING or over_ns is None else over_ns - self.window.start_ns
         self._spans.append(Span(record.due_ns - self.window.start_ns, ended, outcome == OK))
         if record.dsp_ns is not None:
             self.samples.put(LAG, (record.dsp_ns - record.due_ns) / 1e6)
-        self._put_response(record, outcome, over_ns)
+        there_ns = over_ns if answered_ns is None else answered_ns
+        self.put_scheduled(RESPONSE, record, None if there_ns is None else (there_ns - record.due_ns) / 1e6)
 
-    def _put_response(self, record: Record, outcome: str, over_ns: int | None) -> None:
-        """From the due time, over everything that was due: what failed is infinite, what still ran at least its age."""
-        age_ms = 0.0 if over_ns is None else (over_ns - record.due_ns) / 1e6
-        if outcome == OK:
-            self.samples.put(RESPONSE, age_ms)
-        elif outcome == RUNNING:
-            self.samples.put_at_least(RESPONSE, age_ms)
-        else:
-            self.samples.put(RESPONSE, math.inf)
+    def put_scheduled(self, name: str, record: Record, value_ms: float | None) -> None:
+        """Take in a number from the due time: ``value_ms`` of a good request, infinite where it failed.
+
+        What still ran had reached its age at least; a frame that a camera let go was never asked about.
+        """
+        if record.outcome == OK:
+            self.samples.put(name, value_ms)
+        elif record.outcome in (None, RUNNING):
+            self.samples.put_at_least(name, 0.0 if record.stop_ns is None else (record.stop_ns - record.due_ns) / 1e6)
+        elif record.outcome != DROPPED:
+            self.samples.put(name, math.inf)
+
+    @property
+    def ok(self) -> int:
+        """Good ones so far."""
+        return self._outcomes[OK]
 
     def close(self, doubts: Sequence[str] = ()) -> Closed:
         """No record is missing now; those that are gone are counted as lost.
@@ -107,7 +128,8 @@ class Requests:
         due = max(self.window.due or 0, self._last_index + 1)
         if lost := due - self._count:
             self._outcomes[LOST] = lost
-            self.samples.put_all(RESPONSE, [math.inf] * lost)
+            for name in self._scheduled:
+                self.samples.put_all(name, [math.inf] * lost)
         flow = flow_of(self._spans, self.window.window_ns) if self._spans and self.window.window_ns > 0 else None
         return Closed(self.window, self.samples, due, self._outcomes, self._details, self._spans, flow, doubts)
 
@@ -128,17 +150,21 @@ class Closed:
     @property
     def sent(self) -> int:
         """What was due and left."""
-        return self.due - self.outcomes[UNSENT]
+        return self.due - self.outcomes[UNSENT] - self.outcomes[DROPPED]
 
     @property
     def achieved_rate(self) -> float | None:
         """As :func:`achieved_rate` has it."""
         return achieved_rate(self.flow, self.spans)
 
-    def summary(self) -> Json:
-        """The part of the step's summary that every kind has."""
+    def summary(self, verdict: Verdict | None = None) -> Json:
+        """The part of the step's summary that every kind has.
+
+        Args:
+            verdict: of a load that is judged otherwise than by its flow.
+        """
         window = self.window
-        verdict = judge(self._evidence(), self.flow)
+        verdict = verdict or judge(self.evidence(), self.flow)
         ok = self.outcomes[OK]
         return {
             "offered_rate": window.offered_rate,
@@ -152,7 +178,7 @@ class Closed:
                 "due": self.due,
                 "sent": self.sent,
                 "ok": ok,
-                "failed": self.due - ok,
+                "failed": self.due - ok - self.outcomes[DROPPED],
                 "outcomes": dict(sorted(self.outcomes.items())),
             },
             "failures": [
@@ -171,7 +197,8 @@ class Closed:
             },
         }
 
-    def _evidence(self) -> Evidence:
+    def evidence(self) -> Evidence:
+        """What a verdict is given on."""
         window = self.window
         lags, responses = self.samples.of(LAG), self.samples.of(RESPONSE)
         return Evidence(
@@ -184,7 +211,9 @@ class Closed:
             loop_lag_p99_ms=window.loop_lag_p99_ms,
             cpu_share=window.cpu_share,
             response_p50_ms=percentile(responses, 0.5) if responses else math.inf,
-            failures=", ".join(f"{name} {count}" for name, count in self.outcomes.most_common() if name != OK),
+            failures=", ".join(
+                f"{name} {count}" for name, count in self.outcomes.most_common() if name not in (OK, DROPPED)
+            ),
             doubts=self.doubts,
         )
 

@@ -1,21 +1,20 @@
-"""A step's records added up one by one: counts, values by name, spans. What becomes of them is in ``metrics``."""
+"""What a step's answers have in them, added up one by one: counts, and values by name. The rest is in ``requests``."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass, field
 
 from vision_bench.bench.accuracy import AccuracyTally
 from vision_bench.bench.chat import formulas
-from vision_bench.bench.chat.numbers import CLIENT, NUMBER_OF, SCHEDULED, SERVICE, StepContext
+from vision_bench.bench.chat.numbers import CLIENT, NUMBER_OF, SERVICE, StepContext
 from vision_bench.bench.chat.record import ChatRecord
 from vision_bench.bench.chat.slo import is_good
 from vision_bench.bench.chat.stages import STAGES
 from vision_bench.bench.freshness import Frame, Freshness
-from vision_bench.bench.record import DROPPED, OK, RUNNING
+from vision_bench.bench.record import OK, RUNNING
+from vision_bench.bench.requests import LAG
 from vision_bench.bench.samples import Samples
-from vision_bench.bench.verdict import Span
 
 SPLIT_NUMBERS = ("ttft_ms", "e2e_ms")
 """What first and repeated bodies, cold and warm threads are told apart by."""
@@ -23,28 +22,23 @@ SPLIT_NUMBERS = ("ttft_ms", "e2e_ms")
 
 @dataclass
 class Counted:
-    """What the records of one step have in them.
+    """What the answers of one step have in them.
 
     Attributes:
-        details: outcome and detail of what failed.
+        samples: where values go, by name.
         good: answered, not invalid, right where there are labels, and within every limit.
         checked, valid: answers held against a schema, and those that keep to it.
         off_length: answers that are not as long as every answer was asked to be.
         cached_told, cached_requests, cached_tokens: answers that tell cached tokens, that had some, and how many.
         token_ends: when an answer ended, and its tokens.
-        spans: every request in the system, from its due time.
         freshness: of answers about live cameras; None where there are none.
         accuracy: labelled answers, those that never came among them.
     """
 
     context: StepContext
-    samples: Samples = field(default_factory=Samples)
-    outcomes: Counter[str] = field(default_factory=Counter)
+    samples: Samples
     statuses: Counter[str] = field(default_factory=Counter)
-    details: Counter[tuple[str, str]] = field(default_factory=Counter)
     finish_reasons: Counter[str] = field(default_factory=Counter)
-    count: int = 0
-    last_index: int = -1
     good: int = 0
     valid: int = 0
     checked: int = 0
@@ -55,37 +49,29 @@ class Counted:
     cached_told: int = 0
     cached_tokens: int = 0
     token_ends: list[tuple[int, int]] = field(default_factory=list)
-    spans: list[Span] = field(default_factory=list)
+    accuracy: AccuracyTally = field(default_factory=AccuracyTally)
     freshness: Freshness | None = None
 
     def __post_init__(self) -> None:
         if self.context.cameras is not None:
             self.freshness = Freshness(self.context.cameras)
 
-    accuracy: AccuracyTally = field(default_factory=AccuracyTally)
-
     def add(self, record: ChatRecord) -> None:
         """Take one record in."""
-        self.count += 1
-        self.last_index = max(self.last_index, record.index)
-        outcome = record.outcome or RUNNING
-        self.outcomes[outcome] += 1
         if record.status is not None:
             self.statuses[str(record.status)] += 1
-        if outcome not in (OK, DROPPED):
-            self.details[outcome, record.detail or ""] += 1
-        self._add_span(record)
         if self.freshness is not None:
-            usable_ns = None if record.val_ns is None else record.val_ns - self.context.start_ns
-            self.freshness.add(Frame(record.camera or 0, record.due_ns - self.context.start_ns, usable_ns), outcome)
+            start_ns = self.context.window.start_ns
+            usable_ns = None if record.val_ns is None else record.val_ns - start_ns
+            frame = Frame(record.camera or 0, record.due_ns - start_ns, usable_ns)
+            self.freshness.add(frame, record.outcome or RUNNING)
         self.repeats += record.is_repeat
         self.connections += bool(record.is_new_connection)
         for name, number in CLIENT.items():
-            self.samples.put(name, number(record))
-        for name, number in SCHEDULED.items():
-            self._put_scheduled(name, number(record), record)
+            if name != LAG:  # every kind has that one
+                self.samples.put(name, number(record))
         is_correct = self._score(record)
-        if outcome == OK:
+        if record.outcome == OK:
             self._add_good(record)
             self.good += is_correct and is_good(record, self.context.slo)
 
@@ -126,27 +112,6 @@ class Counted:
         self._split("repeat" if record.is_repeat else "first", record)
         if record.is_warm is not None:
             self._split("warm" if record.is_warm else "cold", record)
-
-    def _add_span(self, record: ChatRecord) -> None:
-        start_ns = self.context.start_ns
-        end_ns = record.end_ns if record.outcome == OK and record.end_ns is not None else record.stop_ns
-        is_over = record.outcome != RUNNING and end_ns is not None
-        ended = end_ns - start_ns if is_over and end_ns is not None else None
-        self.spans.append(Span(record.due_ns - start_ns, ended, record.outcome == OK))
-
-    def _put_scheduled(self, name: str, value: float | None, record: ChatRecord) -> None:
-        if (name == "scheduled_ttft_ms" and not self.context.streams) or record.outcome == DROPPED:
-            return
-        if record.outcome == OK:
-            self.samples.put(name, value)
-        elif record.outcome == RUNNING:
-            if name == "scheduled_ttft_ms" and value is not None:
-                self.samples.put(name, value)  # its first token has come
-            else:
-                age_ms = formulas.between_ms(record.due_ns, record.stop_ns) or 0.0
-                self.samples.put_at_least(name, age_ms)
-        else:
-            self.samples.put(name, math.inf)
 
     def _split(self, name: str, record: ChatRecord) -> None:
         for number in SPLIT_NUMBERS:

@@ -26,6 +26,7 @@ from vision_bench.bench.choice import choice_path, read_choice, standing
 from vision_bench.bench.clock import Clock
 from vision_bench.bench.freshness import sustained
 from vision_bench.bench.kind import Kind, Link, Loaded, LoadOptions
+from vision_bench.bench.requests import Window
 from vision_bench.bench.rundir import StepLog
 from vision_bench.bench.workload import WorkloadFile
 from vision_bench.errors import InvalidRequest
@@ -147,23 +148,13 @@ def _totals(manifest: Mapping[str, Any], steps: list[Json]) -> Json:
 
 
 def _tally(manifest: Mapping[str, Any], step: StepLog, last_ns: int) -> Tally:
-    facts, end = manifest["workload"], step.end
+    facts = manifest["workload"]
     values = facts["values"]
     is_fixed = bool(values["extra"].get("ignore_eos"))
     budget = values["max_tokens"] or values["max_completion_tokens"]
-    if end is None:  # killed: what the driver knew is gone, the records are not
-        start_ns = step.begin["begin_ns"]
-        end = {"start_ns": start_ns, "window_ns": max(last_ns - start_ns, 1)}
     context = StepContext(
-        start_ns=end["start_ns"],
-        window_ns=end["window_ns"],
-        is_complete=step.is_complete,
-        offered_rate=step.begin["offered_rate"],
-        due=end.get("due"),
+        Window.of(step.begin, step.end, last_ns),
         streams=facts["streams"],
-        mean_in_flight=end.get("mean_in_flight", 0.0),
-        loop_lag_p99_ms=end.get("loop_lag_p99_ms") or 0.0,
-        cpu_share=end.get("cpu_share", 0.0),
         is_cold=values["state"] == "cold",
         fixed_tokens=budget if is_fixed else None,
         slo=read_slo(facts["slo"]) if facts["slo"] else (),

@@ -11,6 +11,7 @@ from vision_bench.bench.cameras import CameraLoad
 from vision_bench.bench.chat import formulas
 from vision_bench.bench.chat.record import ChatRecord
 from vision_bench.bench.chat.slo import Limit
+from vision_bench.bench.requests import Window
 
 Json = dict[str, Any]
 Number = Callable[[ChatRecord], float | None]
@@ -77,7 +78,7 @@ class ReceiptTable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StepContext:
-    """What a step was meant to be, and what the driver knows of it.
+    """What a step of chat requests was meant to be, beside its window.
 
     Attributes:
         streams: events were asked for; without, a failed request has no infinite TTFT either.
@@ -91,15 +92,8 @@ class StepContext:
         receipts: takes those of this step in; None where the workload is about no live stream.
     """
 
-    start_ns: int
-    window_ns: int
-    is_complete: bool
-    offered_rate: float | None
-    due: int | None
+    window: Window
     streams: bool
-    mean_in_flight: float = 0.0
-    loop_lag_p99_ms: float = 0.0
-    cpu_share: float = 0.0
     is_cold: bool = False
     fixed_tokens: int | None = None
     slo: Sequence[Limit] = ()

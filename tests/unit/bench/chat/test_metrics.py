@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -12,18 +13,16 @@ from vision_bench.bench.chat.metrics import Tally
 from vision_bench.bench.chat.numbers import StepContext
 from vision_bench.bench.chat.record import ChatRecord
 from vision_bench.bench.chat.slo import read_slo
+from vision_bench.bench.requests import Window
+
+WINDOW = {field.name for field in fields(Window)}
 
 
 def summary_of(records: list[ChatRecord], *, seconds: float = 10, rate: float | None = 10, **more: Any) -> Any:
-    context: dict[str, Any] = {
-        "start_ns": 0,
-        "window_ns": int(seconds * 1e9),
-        "is_complete": True,
-        "offered_rate": rate,
-        "due": len(records),
-        "streams": True,
-    }
-    tally = Tally(StepContext(**context | more))
+    facts: dict[str, Any] = {"is_complete": True, "due": len(records)}
+    facts |= {name: more.pop(name) for name in WINDOW if name in more}
+    window = Window(start_ns=0, window_ns=int(seconds * 1e9), offered_rate=rate, **facts)
+    tally = Tally(StepContext(window, **{"streams": True} | more))
     for record in records:
         tally.add(record)
     found = tally.summary()

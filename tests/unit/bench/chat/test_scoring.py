@@ -12,14 +12,14 @@ from vision_bench.bench.chat.metrics import Tally
 from vision_bench.bench.chat.numbers import StepContext
 from vision_bench.bench.chat.record import BatchLine, ChatRecord
 from vision_bench.bench.chat.scoring import Judged, Scoring
+from vision_bench.bench.requests import Window
 
 TEAM = {"a.mp4": [Fact("team", "contains", "Bears")], "b.mp4": [Fact("team", "contains", "Giants")]}
 
 
 def summary_of(records: list[ChatRecord], scoring: Scoring, **more: Any) -> Any:
-    tally = Tally(
-        StepContext(0, int(10e9), is_complete=True, offered_rate=1, due=len(records), streams=True, scoring=scoring)
-    )
+    window = Window(start_ns=0, window_ns=int(10e9), is_complete=True, offered_rate=1, due=len(records))
+    tally = Tally(StepContext(window, streams=True, scoring=scoring))
     for record in records:
         tally.add(record)
     return tally.summary()
