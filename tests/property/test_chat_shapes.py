@@ -9,7 +9,7 @@ from unittest import mock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vision_bench.wire import chat, models
+from vision_bench.wire import chat, chat_stream, models
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
@@ -63,7 +63,7 @@ def test_any_error_is_one_string(body: Any) -> None:
 @given(st.lists(BODY | JSON, max_size=4))
 def test_a_stream_of_anything_ends_in_an_outcome(chunks: list[Any]) -> None:
     """An odd event is the stream's error, not an exception."""
-    reader = chat.StreamReader()
+    reader = chat_stream.StreamReader()
     for chunk in chunks:
         reader.feed(f"data: {json.dumps(chunk)}\n\n".encode())
     reader.close()
@@ -94,7 +94,7 @@ def test_a_plain_chunk_is_read_as_any_other(bodies: list[Any]) -> None:
     stream = b"".join(b"data: " + json.dumps(body).encode() + b"\n\n" for body in bodies)
 
     def read() -> tuple[Any, ...]:
-        reader = chat.StreamReader()
+        reader = chat_stream.StreamReader()
         events = reader.feed_events(stream)
         return events, reader.error, reader.outcome, repr(reader.reply())
 
@@ -106,11 +106,11 @@ def test_a_plain_chunk_is_read_as_any_other(bodies: list[Any]) -> None:
 def test_the_short_way_is_taken_where_it_should_be() -> None:
     """One piece of text of choice 0, with or without the role; not an end, a second choice, reasoning, or no text."""
     plain = {"index": 0, "delta": {"content": "a"}, "finish_reason": None, "logprobs": None}
-    assert chat.plain_text({"choices": [plain], "usage": {"completion_tokens": 1}}) == "a"
-    assert chat.plain_text({"choices": [plain | {"delta": {"role": "assistant", "content": "a"}}]}) == "a"
+    assert chat_stream.plain_text({"choices": [plain], "usage": {"completion_tokens": 1}}) == "a"
+    assert chat_stream.plain_text({"choices": [plain | {"delta": {"role": "assistant", "content": "a"}}]}) == "a"
     others = [
         {"index": 1}, {"finish_reason": "stop"}, {"stop_reason": 7}, {"delta": {"content": ""}}, {"delta": None},
         {"delta": {"content": "a", "reasoning": "b"}}, {"delta": {"content": "a", "tool_calls": []}},
     ]  # fmt: skip
-    assert [chat.plain_text({"choices": [plain | other]}) for other in others] == [None] * len(others)
-    assert [chat.plain_text({"choices": choices}) for choices in ([], None, [plain, plain], ["a"])] == [None] * 4
+    assert [chat_stream.plain_text({"choices": [plain | other]}) for other in others] == [None] * len(others)
+    assert [chat_stream.plain_text({"choices": choices}) for choices in ([], None, [plain, plain], ["a"])] == [None] * 4

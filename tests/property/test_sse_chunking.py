@@ -8,7 +8,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vision_bench.wire.chat import StreamReader
+from vision_bench.wire.chat_stream import StreamReader
 from vision_bench.wire.sse import Event, EventParser, encode_event
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

@@ -17,7 +17,7 @@ from tests.vllm.streams import streamed_until
 
 from vision_bench.client.gateway import GatewayClient
 from vision_bench.errors import BrokenStream
-from vision_bench.wire.chat import StreamReader
+from vision_bench.wire.chat_stream import StreamReader
 from vision_bench.wire.sse import DONE, encode_event
 
 RUNNING = "vllm:num_requests_running"

@@ -23,7 +23,8 @@ from vision_bench.client.caller import CONNECT_SECONDS, Caller, failure_of, tran
 from vision_bench.client.retry import RetryBudget, RetryPolicy, RetryRule
 from vision_bench.errors import BrokenStream, InvalidRequest
 from vision_bench.wire import ndjson, sse
-from vision_bench.wire.chat import Delta, Json, Reply, StreamReader, error_message, read_reply
+from vision_bench.wire.chat import Json, Reply, error_message, read_reply
+from vision_bench.wire.chat_stream import Delta, StreamReader
 from vision_bench.wire.shapes import is_count, parse_json
 
 DEFAULT_URL = "http://127.0.0.1:8001"

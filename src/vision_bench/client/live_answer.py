@@ -12,7 +12,8 @@ from vision_bench.client.live_half import ClientHalf
 from vision_bench.errors import BrokenStream
 from vision_bench.live.joining import ServerClock
 from vision_bench.live.receipt import STAGES, TOTALS, ChosenFrame, Receipt, StageTime, stage_times
-from vision_bench.wire.chat import Delta, Reply
+from vision_bench.wire.chat import Reply
+from vision_bench.wire.chat_stream import Delta
 
 
 @dataclass(frozen=True, slots=True)

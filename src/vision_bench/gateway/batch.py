@@ -15,7 +15,8 @@ from vision_bench.gateway.exchange import Exchange
 from vision_bench.gateway.items import BatchItem
 from vision_bench.gateway.timings import Timings
 from vision_bench.gateway.upstream import Answer, VLLMClient
-from vision_bench.wire.chat import StreamReader, error_message
+from vision_bench.wire.chat import error_message
+from vision_bench.wire.chat_stream import StreamReader
 from vision_bench.wire.ndjson import dump_line, finite
 
 logger = logging.getLogger(__name__)

@@ -1,11 +1,11 @@
-"""wire.chat.StreamReader event by event: what is counted and timed."""
+"""wire.chat_stream.StreamReader event by event: what is counted and timed."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from vision_bench.wire.chat import StreamReader
+from vision_bench.wire.chat_stream import StreamReader
 
 
 def event(delta: dict[str, Any], **more: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""wire.chat.StreamReader over upstream byte streams taken from public bug reports (golden/wire_cases.json)."""
+"""wire.chat_stream.StreamReader over upstream byte streams taken from public bug reports (golden/wire_cases.json)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from vision_bench.wire.chat import StreamReader
+from vision_bench.wire.chat_stream import StreamReader
 
 CASES = json.loads((Path(__file__).parents[2] / "golden" / "wire_cases.json").read_text("utf-8"))["cases"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from vision_bench.wire import chat, ndjson
+from vision_bench.wire import chat, chat_stream, ndjson
 from vision_bench.wire.shapes import MAX_DEPTH, parse_json
 
 DEEP: Any = "end"
@@ -76,6 +76,6 @@ def test_no_error_body_is_too_odd_to_read(body: object, message: str | None) -> 
 @pytest.mark.parametrize("chunk", [{"choices": ["a"]}, {"choices": {"a": 1}}, {"choices": [{"delta": "x"}]}])
 def test_an_odd_chunk_is_the_streams_error(chunk: object) -> None:
     """The reader says so and is finished."""
-    reader = chat.StreamReader()
+    reader = chat_stream.StreamReader()
     reader.feed(f"data: {json.dumps(chunk)}\n\n".encode())
     assert reader.outcome == "error" and "no chunk of a chat" in (reader.error or "")

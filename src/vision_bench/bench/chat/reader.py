@@ -10,7 +10,8 @@ from vision_bench.bench.chat.record import BatchLine, ChatRecord
 from vision_bench.bench.record import OK
 from vision_bench.errors import BrokenStream, HttpFailure
 from vision_bench.wire import ndjson, sse
-from vision_bench.wire.chat import Reply, StreamReader, error_message, read_reply
+from vision_bench.wire.chat import Reply, error_message, read_reply
+from vision_bench.wire.chat_stream import StreamReader
 from vision_bench.wire.shapes import is_count, parse_json
 
 ERROR = "error"
