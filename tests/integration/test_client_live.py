@@ -13,7 +13,7 @@ from typing import Any
 import av
 import numpy as np
 import pytest
-from tests.integration.gateway_rig import Rig, until
+from tests.integration.gateway_rig import Rig, gateway, until
 from tests.integration.live_rig import live_gateway, put, stream_of
 from tests.integration.stub_upstream import Behaviour, StubUpstream, answers, streams, stub_upstream
 
@@ -21,7 +21,7 @@ from vision_bench.answers.analysis import Question
 from vision_bench.client.live import LiveClient, LiveStream
 from vision_bench.client.live_question import Absolute, Latest, LiveQuestion, Trailing
 from vision_bench.client.live_rules import code_of
-from vision_bench.errors import HttpFailure
+from vision_bench.errors import BrokenStream, HttpFailure
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
@@ -69,10 +69,10 @@ async def around(behaviour: Behaviour, **settings: Any) -> AsyncIterator[tuple[S
     """A model server that does as it is told, a gateway in front of it, a client."""
     async with (
         stub_upstream(behaviour) as upstream,
-        live_gateway(upstream, **settings) as gateway,
-        LiveClient(f"{gateway.url}/v1") as client,
+        live_gateway(upstream, **settings) as rig,
+        LiveClient(f"{rig.url}/v1") as client,
     ):
-        yield upstream, gateway, client
+        yield upstream, rig, client
 
 
 def saying(*texts: str) -> Behaviour:
@@ -189,6 +189,13 @@ async def test_a_lease_is_kept() -> None:
                     await asyncio.sleep(0.2)
             assert stream_of(gateway, stream.id).is_active
         assert (await client.state(stream.id))["end_reason"] == "deleted"
+
+
+async def test_a_server_without_streams_is_told_so() -> None:
+    """A gateway that does not serve them, or another server: what to look at, instead of a bare 404."""
+    async with stub_upstream() as upstream, gateway(upstream) as rig, LiveClient(rig.url) as client:
+        with pytest.raises(BrokenStream, match="LIVE_ENABLED"):
+            await client.create()
 
 
 async def test_the_models_of_a_gateway() -> None:

@@ -114,7 +114,12 @@ class LiveClient:
             ConnectFailed, UpstreamTimeout, HttpFailure, BrokenStream: as of all calls here, after the retries.
         """
         body = None if source is None else encode_body({"source": source})
-        created = await self._told("POST", "/v1beta/streams", CREATE, body)
+        try:
+            created = await self._told("POST", "/v1beta/streams", CREATE, body)
+        except HttpFailure as problem:
+            if problem.status != 404:
+                raise
+            raise BrokenStream(f"{self._caller.url} has no live streams; is it a gateway with LIVE_ENABLED?") from None
         if not (isinstance(created.get("id"), str) and isinstance(created.get("ttl_seconds"), int | float)):
             raise BrokenStream("the new stream has no id or no ttl_seconds; is this a gateway with LIVE_ENABLED?")
         return created

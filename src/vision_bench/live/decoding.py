@@ -18,6 +18,7 @@ import av
 from vision_bench.live.handover import Handover
 from vision_bench.live.inlet import Inlet
 from vision_bench.live.media_clock import MediaClock
+from vision_bench.live.payloads import vp8_size
 from vision_bench.live.release import EncodedFrame
 
 QUEUE_FRAMES = 60
@@ -51,6 +52,7 @@ class DecoderThread:
         self._change = threading.Condition()
         self._is_closed = False
         self._skips_to_key = False
+        self._skips_huge = False
         self._media = MediaClock()
         self.needs_key = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -99,7 +101,10 @@ class DecoderThread:
         while not self._hand.is_over and (taken := self._next()) is not None:
             work, behind = taken
             if work.codec != codec:
-                codec, decoder = work.codec, _decoder(work.codec, max_pixels=self._inlet.limits.pixels)
+                codec, decoder = work.codec, _decoder(work.codec, max_pixels=self._most_pixels)
+            if self._is_huge(work):
+                self._hand.drop("too_many_pixels")
+                continue
             try:
                 pictures = decoder.decode(av.Packet(work.frame.data))
             except av.FFmpegError:
@@ -109,6 +114,21 @@ class DecoderThread:
                 self._hand.drop("not_decoded")
             for picture in pictures[-1:]:
                 self._take(picture, work, behind)
+
+    @property
+    def _most_pixels(self) -> int:
+        """Some more than is wanted is decoded, and dropped with the right reason."""
+        return max(4 * self._inlet.limits.pixels, 1 << 16)
+
+    def _is_huge(self, work: Work) -> bool:
+        """Whether libvpx would make room for a huge picture: it looks at no limit of libav's. What follows a frame that
+        was left out for this stands on it."""
+        if work.codec != "vp8":
+            return False
+        size = vp8_size(work.frame.data)
+        if size is not None:
+            self._skips_huge = size[0] * size[1] > self._most_pixels
+        return self._skips_huge
 
     def _take(self, picture: av.VideoFrame, work: Work, behind: int) -> None:
         inlet = self._inlet
@@ -127,9 +147,9 @@ class DecoderThread:
 
 
 def _decoder(codec: Codec, *, max_pixels: int) -> Any:
-    # One thread: more would keep frames back to have work for each. Headers that name a huge picture are refused
-    # before room is made for it; some more than is wanted passes, and is dropped with the right reason.
+    # One thread: more would keep frames back to have work for each. H.264's decoder refuses headers that name a huge
+    # picture before it makes room for it.
     context: Any = av.CodecContext.create(_DECODERS[codec], "r")
     context.thread_count = 1
-    context.options = {"max_pixels": str(max(4 * max_pixels, 1 << 16)), "flags": "low_delay"}
+    context.options = {"max_pixels": str(max_pixels), "flags": "low_delay"}
     return context

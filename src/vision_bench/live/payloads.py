@@ -1,4 +1,5 @@
-"""What the payload of an RTP packet tells of its frame: whether it can begin it, end it, and stand without others.
+"""What the payload of an RTP packet tells of its frame: whether it can begin it, end it, and stand without others; and
+what a whole frame tells of its size.
 
 VP8 by RFC 7741, H.264 by RFC 6184. Only headers are read; a payload that is cut short tells nothing and raises nothing.
 """
@@ -49,6 +50,13 @@ def _after_descriptor(payload: bytes) -> int:
     if has_picture_id:
         at += 2 if at < len(payload) and payload[at] & 0x80 else 1
     return at + bool(has_tl0) + bool(has_tid_or_key)
+
+
+def vp8_size(frame: bytes) -> tuple[int, int] | None:
+    """Width and height that a whole VP8 frame tells, which key frames do (RFC 6386, 9.1); None of any other."""
+    if len(frame) < 10 or frame[0] & 0x01 or frame[3:6] != b"\x9d\x01\x2a":
+        return None
+    return int.from_bytes(frame[6:8], "little") & 0x3FFF, int.from_bytes(frame[8:10], "little") & 0x3FFF
 
 
 def h264_flags(payload: bytes) -> Flags:

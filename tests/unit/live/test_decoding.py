@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -96,6 +97,33 @@ async def test_limits_are_asked_before_a_picture_is_encoded() -> None:
     house.decoder.put(Work("vp8", encoded("vp8", [90])[0], 1))
     await house.until_seen(1)
     assert house.stream.dropped == {"too_many_pixels": 1}
+    await house.closed()
+
+
+async def test_no_room_is_made_for_a_huge_vp8_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """libvpx makes gigabytes of room for a header of ten bytes that names 16383 x 16383: it never sees one, nor what
+    stands on it; the next key frame of a size that may be is decoded."""
+    seen: list[bytes] = []
+
+    class Decoder:
+        def __init__(self, real: Any) -> None:
+            self._real = real
+
+        def decode(self, packet: av.Packet) -> Any:
+            seen.append(bytes(packet))
+            return self._real.decode(packet)
+
+    make = decoding._decoder
+    monkeypatch.setattr(decoding, "_decoder", lambda codec, max_pixels: Decoder(make(codec, max_pixels=max_pixels)))
+    house = House()
+    key, after = encoded("vp8", [60, 70])
+    side = (16_383).to_bytes(2, "little")
+    huge = replace(key, data=key.data[:6] + side + side + key.data[10:])
+    for count, frame in enumerate((huge, after, key, after)):
+        house.decoder.put(Work("vp8", frame, 1))
+        await house.until_seen(count + 1)
+    assert house.stream.dropped["too_many_pixels"] == 2
+    assert seen == [key.data, after.data]
     await house.closed()
 
 

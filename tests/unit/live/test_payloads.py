@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vision_bench.live.payloads import Flags, h264_flags, vp8_flags
+from vision_bench.live.payloads import Flags, h264_flags, vp8_flags, vp8_size
 
 KEY, INTER = b"\x10\x02\x00\x9d\x01\x2a", b"\x11\x02\x00"  # VP8 frame headers: the lowest bit says inter
 
@@ -84,3 +84,11 @@ def test_any_payload_is_survived(payload: bytes) -> None:
     """Bytes from the network are read as far as they go."""
     for flags in (vp8_flags(payload), h264_flags(payload)):
         assert isinstance(flags, Flags)
+
+
+def test_a_vp8_key_frame_tells_its_size() -> None:
+    """Fourteen bits each, without the scale; other frames, and what is too short or no VP8, tell none."""
+    key = bytes.fromhex("b002009d012a40c03040ff")
+    assert vp8_size(key) == (64, 48)
+    for other in (b"", key[:9], b"\x01" + key[1:], key.replace(b"\x9d", b"\x00")):
+        assert vp8_size(other) is None
