@@ -99,7 +99,7 @@ def test_a_plain_chunk_is_read_as_any_other(bodies: list[Any]) -> None:
         return events, reader.error, reader.outcome, repr(reader.reply())
 
     short = read()
-    with mock.patch.object(chat, "plain_text", return_value=None):
+    with mock.patch.object(chat_stream, "plain_text", return_value=None):
         assert repr(read()) == repr(short)
 
 
