@@ -112,10 +112,8 @@ class Settings(LiveSettings):
     @property
     def page_origins(self) -> tuple[str, ...]:
         """Whose pages may use the gateway without a key: those named, and its own at LIVE_PUBLIC_URL."""
-        if self.live_public_url is None:
-            return self.gateway_origins
-        parts = urlsplit(self.live_public_url)
-        return (*self.gateway_origins, f"{parts.scheme}://{parts.netloc}".lower())
+        own = () if self.live_public_url is None else (self.live_public_url,)
+        return tuple(_as_browsers_say(origin) for origin in (*self.gateway_origins, *own))
 
     @field_validator("vllm_base_url")
     @classmethod
@@ -271,3 +269,9 @@ def _describe(error: Any) -> str:
 
 def _is_visible_ascii(text: str) -> bool:
     return all("!" <= letter <= "~" for letter in text)
+
+
+def _as_browsers_say(url: str) -> str:
+    """The origin of ``url``, without the port that its scheme has anyway."""
+    parts = urlsplit(url.lower())
+    return f"{parts.scheme}://{parts.netloc.removesuffix({'http': ':80', 'https': ':443'}.get(parts.scheme, '-'))}"

@@ -189,11 +189,15 @@ def test_media_domains(monkeypatch: pytest.MonkeyPatch, value: str, domains: tup
     ("settings", "reason"),
     [
         ({"gateway_api_keys": " , "}, "GATEWAY_API_KEYS: is set but holds no key"),
+        ({"gateway_origins": "null"}, "'null' is no origin; write scheme and host"),
+        ({"gateway_origins": "https://a.example, b.example"}, "'b.example' is no origin"),
+        ({"gateway_origins": "https://a.example/page"}, "'https://a.example/page' is no origin"),
+        ({"gateway_origins": "*"}, r"'\*' is no origin"),
         ({"gateway_key_requests_per_minute": 5}, "limits keys, and there are none"),
     ],
 )
 def test_a_door_left_open_by_mistake_is_refused(settings: dict[str, Any], reason: str) -> None:
-    """Keys that are none, and a limit of nothing."""
+    """Keys that are none, a limit of nothing, and what is no page's origin or everybody's."""
     with pytest.raises(InvalidSettings, match=reason):
         load_settings(vllm_base_url="http://x/v1", **settings)
 
@@ -246,3 +250,20 @@ def test_a_file_that_cannot_be_read_is_one_line(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr("builtins.open", refuse)
     with pytest.raises(InvalidSettings, match=r"^\.env cannot be read \(Permission denied\); make it readable"):
         load_settings()
+
+
+def test_origins_are_read_as_browsers_say_them() -> None:
+    """In lower case, without the scheme's own port; the page at LIVE_PUBLIC_URL is the gateway's own."""
+    settings = Settings(
+        _env_file=None,
+        vllm_base_url="http://x/v1",
+        gateway_origins="https://Video.example.org:443/, http://box.example:8001 ,chrome-extension://abc",
+        live_public_url="http://GPU.example.com:80/video",
+    )
+    assert settings.page_origins == (
+        "https://video.example.org",
+        "http://box.example:8001",
+        "chrome-extension://abc",
+        "http://gpu.example.com",
+    )
+    assert Settings(_env_file=None, vllm_base_url="http://x/v1").page_origins == ()
