@@ -90,9 +90,9 @@ def run(program: Program, load: Load, folder: Path, *script: object) -> Ran:
     except (OSError, ValueError, KeyError, TypeError) as problem:
         said = (folder / "log").read_text("utf-8", "replace").strip()[-400:]
         raise PeerFailed(f"exit status {taken.exit_status}, {type(problem).__name__}: {problem}; {said}") from problem
-    if len(kept) < peer.warm_up + 2:
+    if len(kept) < 2:
         raise PeerFailed(f"exit status {taken.exit_status}: the server saw {len(kept)} requests")
-    return Ran(peer.title, load, told, kept[peer.warm_up :], connections, taken)
+    return Ran(peer.title, load, told, kept, connections, taken)
 
 
 def measure(

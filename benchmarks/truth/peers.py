@@ -69,17 +69,16 @@ class Told:
 
 
 class Peer(NamedTuple):
-    """A tool: its name, the line that starts it, the reader of what it leaves, its requests before the load."""
+    """A tool: its name, the line that starts it, the reader of what it leaves."""
 
     title: str
     command: Callable[[Program, str, Load, Path], list[str]]
     read: Callable[[Path], Told]
-    warm_up: int = 0
     bears_offline: bool = True
     """AIPerf 0.13 refuses a tokenizer that lies on the disk when the model hub is switched off."""
 
     def environment(self) -> dict[str, str]:
-        """Ours without anything of this Python or of a vLLM, and without a way out: no model hub, no usage report."""
+        """Ours without this Python's and vLLM's; no usage report, and no model hub where the tool bears that."""
         foreign = ("VLLM_", "PYTHON", "VIRTUAL_ENV", "HF_", "TRANSFORMERS_")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
         offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"} if self.bears_offline else {}

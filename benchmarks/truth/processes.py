@@ -48,9 +48,9 @@ class Server:
         httpx.delete(f"{self.url}/truth", timeout=30, trust_env=False)
 
     def kept(self) -> tuple[int, list[Json]]:
-        """The lean server's: connections opened, and every request in order, also of clients that name none."""
+        """The lean server's: connections opened but this one, and every request in order, named or not."""
         told = httpx.get(f"{self.url}/truth", timeout=60, trust_env=False).json()
-        return told["connections"], told["requests"]
+        return told["connections"] - 1, told["requests"]
 
     def truth(self) -> dict[str, Json]:
         """What it kept, by request id: ``first_byte_ns``, ``first_token_ns``, ``last_token_ns``, ``tokens``."""

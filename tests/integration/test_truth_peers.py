@@ -34,15 +34,15 @@ def told(**values: Any) -> Told:
 
 
 def stand_in(script: str) -> Peer:
-    """A tool that is a script of ours; it sends one request before its load."""
+    """A tool that is a script of ours."""
 
     def command(program: Program, url: str, load: Load, folder: Path) -> list[str]:
-        return [str(program.path), "-c", script, url, str(load.requests + 1)]
+        return [str(program.path), "-c", script, url, str(load.requests)]
 
     def read(folder: Path) -> Told:
-        return told(ok=json.loads((folder / "result.json").read_text("utf-8"))["ok"] - 1)
+        return told(ok=json.loads((folder / "result.json").read_text("utf-8"))["ok"])
 
-    return Peer("stand-in", command, read, warm_up=1)
+    return Peer("stand-in", command, read)
 
 
 PYTHON = Program("stand-in", "1", Path(sys.executable))
@@ -114,11 +114,11 @@ def test_a_program_that_does_not_end_is_ended(tmp_path: Path) -> None:
 
 
 def test_a_run_of_a_tool_has_its_numbers_beside_the_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The request before the load is left out; error is told less true; every connection that it opened is counted."""
+    """Error is told less true; every request and every connection that it opened is counted, and none of ours."""
     monkeypatch.setitem(PEERS, "stand-in", stand_in(CLIENT))
     ran = peer_runs.run(PYTHON, Load(5, 2), tmp_path / "run", "--ttft-ms", 5, "--tokens", 2)
     cell = ran.as_cell()
-    assert (cell["due"], cell["seen_by_server"], cell["accounted_for"], cell["connections"]) == (10, 10, 10, 11 + 1)
+    assert (cell["due"], cell["seen_by_server"], cell["accounted_for"], cell["connections"]) == (10, 10, 10, 10)
     ttft = cell["ttft_ms"]
     assert ttft["p50"] == 5.5 and ttft["error_p50"] == pytest.approx(5.5 - ttft["true_p50"], abs=1e-3)
     assert ttft["error_p99"] is None and cell["cpu_ms_per_request_whole"] > 0
