@@ -12,7 +12,6 @@ import json
 import os
 import platform
 import random
-import signal
 import socket
 import subprocess
 import sys
@@ -175,7 +174,7 @@ def camera(film: Path, rate: int, url: str, work: Path) -> Iterator[str]:
             raise SystemExit(f"nothing was published; see {log.name}")
         yield line.removeprefix("stream ").strip()
     finally:
-        process.send_signal(signal.SIGINT)
+        process.terminate()  # in a script's background SIGINT is ignored
         process.wait(timeout=30)
 
 

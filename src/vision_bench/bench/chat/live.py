@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from vision_bench.wire.chat import image_part, video_part
 Json = dict[str, Any]
 
 START_SECONDS = 60.0
+STOP_SECONDS = 15.0
 WAIT_MS = 10_000
 """A question that comes before the first frame waits for it, and no longer."""
 
@@ -95,8 +95,18 @@ async def playing(live: Live, film: Path, *, gateway: str, api_key: str | None) 
     try:
         yield await _stream_id(process, gateway, live.history_seconds)
     finally:
+        await _stop(process)
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    """End it so that it deletes its stream, and whatever it does, end it."""
+    with contextlib.suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        await asyncio.wait_for(process.wait(), STOP_SECONDS)
+    except TimeoutError:
         with contextlib.suppress(ProcessLookupError):
-            process.send_signal(signal.SIGINT)  # it deletes its stream
+            process.kill()
         await process.wait()
 
 
