@@ -20,6 +20,7 @@ BOUND_SECONDS = 45.0
 
 _PIECE_BYTES = 1 << 16
 _SLOW_BYTES, _SLOW_SECONDS = 1 << 16, 0.01
+_PAUSE_SECONDS = 0.1
 _OUR_ERRORS = {"truncated", "upstream_timeout", "upstream_error", "connect_failed", "acquire_timeout", "internal_error"}
 _OUR_ERRORS |= {"invalid_request", "too_many_items", "too_large", "not_found", "method_not_allowed", "upload_timeout"}
 
@@ -220,7 +221,15 @@ async def send(writer: asyncio.StreamWriter, ask: Ask) -> None:
     """Send the whole request."""
     if writer.is_closing():  # uvloop would say so with a RuntimeError
         raise ConnectionResetError
-    writer.write(request_bytes(ask))
+    data = request_bytes(ask)
+    if ask.pauses:
+        before, data = data[: len(data) * 3 // 4], data[len(data) * 3 // 4 :]
+        writer.write(before)
+        await writer.drain()
+        await asyncio.sleep(_PAUSE_SECONDS)
+        if writer.is_closing():
+            raise ConnectionResetError
+    writer.write(data)
     await writer.drain()
 
 

@@ -35,6 +35,7 @@ PLAIN: Mapping[str, Outcomes] = {
     "http_503": _seen("http_503"),
     "early": _seen("http_413", "truncated"),
     "reset_before": _BROKE,
+    "reset_in_upload": _BROKE,
     "reset_in_head": _BROKE,
     "reset_in_body": _BROKE,
     "short": _BROKE,
@@ -99,7 +100,7 @@ OUTAGE = _seen("connect_failed", "truncated", "broken:truncated")
 CROWD = _seen("acquire_timeout")
 """What some of a crowd must see that is more than the permits can serve in time."""
 
-UNREAD = _seen("early", "unread")
+UNREAD = _seen("early", "unread", "reset_in_upload")
 """What the upstream does before it has read the request's body."""
 
 SILENT = _seen("silence", "silence_in_body", "unread", "endless_drip", "silence_in_stream", "endless_stream")

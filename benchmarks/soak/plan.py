@@ -56,6 +56,11 @@ _UPSTREAM_OF_LEAVER = {
 }
 _BATCH_OF_LEAVER = {"after_last_byte": "ok", "half_closed": "ok", "vanishes": "silence", "never_reads": "large"}
 
+# A caller who is alone, and whose body goes on to vLLM while it comes.
+_LONE_SHARE = 0.05
+_LONE_FAULTS = {"ok": 6, "early": 2, "reset_in_upload": 4, "reset_before": 1, "stream": 2, "http_500": 1, "closes": 1}
+_LONE_LEAVES = {"": 8, "in_upload": 5, "at_once": 2, "before_first_byte": 1}
+
 _LEAVES_SHARE = 0.2
 _SLOW_READER_SHARE = 0.03
 _CHUNKED_SHARE = 0.12
@@ -91,6 +96,7 @@ class Ask:
         leaves: how the caller leaves; "" stays to the end.
         leaves_after_ms: for those that leave after a while.
         reads_slowly: takes a little, waits, takes a little.
+        pauses: stands still for a moment before the end of the body.
     """
 
     marker: str
@@ -103,6 +109,7 @@ class Ask:
     leaves_after_ms: int = 0
     is_reset: bool = False
     reads_slowly: bool = False
+    pauses: bool = False
 
     def expected(self) -> faults.Outcomes:
         """What the caller may see of it."""
@@ -142,8 +149,8 @@ class Chapter:
     """Conversations that run side by side, some at a time.
 
     Attributes:
-        title: ``mixed``; ``restart``: the upstream is killed and started in the middle; ``crowd``: all at once, more
-            than can be served in time.
+        title: ``mixed``; ``lone``: one after the other, of large bodies; ``restart``: the upstream is killed and
+            started in the middle; ``crowd``: all at once, more than can be served in time.
     """
 
     title: str
@@ -161,9 +168,14 @@ def plan_pass(*, seed: int, requests: int, crowd: int = 0, name: str = "") -> li
     """
     draw = random.Random(seed)
     author = _Author(draw, name)
-    mixed = max(0, requests - crowd)
+    lone = int(requests * _LONE_SHARE) // 2 * 2
+    mixed = max(0, requests - crowd - lone)
     first, second = mixed * 2 // 5, mixed // 5
-    chapters = [Chapter("mixed", author.conversations(first)), Chapter("restart", author.conversations(second))]
+    chapters = [
+        Chapter("lone", author.lone(lone)),  # the first: those who vanish in the others are still there, to the end
+        Chapter("mixed", author.conversations(first)),
+        Chapter("restart", author.conversations(second)),
+    ]
     if crowd:
         chapters.append(Chapter("crowd", author.crowd(crowd)))
     return [*chapters, Chapter("mixed", author.conversations(mixed - first - second))]
@@ -183,6 +195,29 @@ class _Author:
             found.append(conversation)
             left -= len(conversation.asks)
         return tuple(found)
+
+    def lone(self, requests: int) -> tuple[Conversation, ...]:
+        """Pairs: a good call, which leaves a connection to the upstream ready, and a large body over the same one."""
+        return tuple(Conversation((self._good_ask(), self._lone_ask())) for _ in range(requests // 2))
+
+    def _good_ask(self) -> Ask:
+        marker = self._marker()
+        return Ask(marker, "chat", "/chat", (Call(marker, "ok"),))
+
+    def _lone_ask(self) -> Ask:
+        marker = self._marker()
+        leaves = _choose(self._draw, _LONE_LEAVES)
+        fault = "hold" if leaves else _choose(self._draw, _LONE_FAULTS)
+        return Ask(
+            marker,
+            "chat",
+            self._path(),
+            (Call(marker, fault, CLIP_BYTES, self._draw.randrange(20)),),
+            leaves=leaves,
+            leaves_after_ms=self._draw.randint(10, 100),
+            is_reset=self._draw.random() < 0.5,
+            pauses=not leaves and self._draw.random() < 0.7,
+        )
 
     def crowd(self, requests: int) -> tuple[Conversation, ...]:
         return tuple(

@@ -145,7 +145,7 @@ async def _play(plan: Sequence[Chapter], gateway: GatewayProcess, upstream: Stub
     began = time.monotonic()
     for chapter in plan:
         restarting = asyncio.create_task(_restart(upstream, done)) if chapter.title == "restart" else None
-        lanes = len(chapter.conversations) if chapter.title == "crowd" else LANES
+        lanes = {"crowd": len(chapter.conversations), "lone": 1}.get(chapter.title, LANES)
         done.seen += await _in_lanes(caller, chapter.conversations, lanes)
         if restarting is not None:
             await restarting

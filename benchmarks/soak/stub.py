@@ -278,6 +278,7 @@ BEHAVIOURS: dict[str, Callable[[Call], Awaitable[None]]] = {
     "early": _early,
     **{f"http_{status}": partial(_http, status=status) for status in (400, 404, 429, 500, 503)},
     "reset_before": _reset_before,
+    "reset_in_upload": _reset_before,
     "reset_in_head": _reset_in_head,
     "reset_in_body": _reset_in_body,
     "short": _short,

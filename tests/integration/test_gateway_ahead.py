@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -112,8 +113,9 @@ async def test_a_caller_who_leaves_takes_the_half_request_along() -> None:
         assert not clips(stub)
 
 
-async def test_a_connection_that_went_stale_meanwhile_is_replaced_with_the_whole_body() -> None:
-    """As for any call: once, counted, and vLLM gets all of it."""
+@pytest.mark.parametrize("steps", [[CUT], [CUT, CUT + 100_000, CUT + 200_000]], ids=["last piece", "more pieces"])
+async def test_a_connection_that_went_stale_meanwhile_is_replaced_with_the_whole_body(steps: list[int]) -> None:
+    """As for any call: once, counted, and vLLM gets all of it, however much came after the connection had ended."""
     async with stub_upstream() as stub, gateway(stub) as rig, caller(rig) as lone:
         await ready(rig)
         await lone.send(upload_head("/chat", len(CLIP)) + CLIP[:CUT])
@@ -121,10 +123,30 @@ async def test_a_connection_that_went_stale_meanwhile_is_replaced_with_the_whole
         for task in tuple(stub._tasks):
             task.cancel()
         await until(lambda: stub.open_connections == 0)
-        await lone.send(CLIP[CUT:])
+        for start, end in pairwise([*steps, len(CLIP)]):
+            await asyncio.sleep(0.05)  # a piece of its own
+            await lone.send(CLIP[start:end])
         assert (await lone.answer())[0] == 200
         assert [request.body == CLIP for request in clips(stub)] == [True]
         assert rig.app.state.fleet.upstreams[0].retries == 1
+
+
+async def test_what_lies_at_vllm_too_long_is_broken_off_and_sent_whole_when_it_has_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A caller who stands still after all: vLLM has no half request of his, and he gets his answer as ever."""
+    monkeypatch.setattr(ahead, "PATIENCE_SECONDS", 0.2)
+    async with stub_upstream() as stub, gateway(stub) as rig, caller(rig) as lone:
+        await ready(rig)
+        await lone.send(upload_head("/chat", len(CLIP)) + CLIP[:CUT])
+        await until(lambda: stub.begun == 2)
+        await until(lambda: stub.open_connections == 0)
+        for start, end in pairwise([CUT, CUT + 100_000, len(CLIP)]):
+            await lone.send(CLIP[start:end])
+            await asyncio.sleep(0.05)
+        assert (await lone.answer())[0] == 200
+        assert [request.body == CLIP for request in clips(stub)] == [True]
+        assert rig.app.state.fleet.upstreams[0].retries == 0
 
 
 async def test_behind_a_queue_the_body_goes_out_whole_when_its_turn_comes() -> None:

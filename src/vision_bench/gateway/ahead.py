@@ -21,6 +21,10 @@ SOON_SECONDS = 0.02
 """The end of the body is so near, at the pace so far, when it begins to go out: vLLM is not to hold half a request of
 somebody with a slow line."""
 
+PATIENCE_SECONDS = 1.0
+"""The end was not near after all: a request that has not become a call so long after it began is broken off, and goes
+out whole once it has come. A proxy before vLLM would lose its patience, and answer 408 to what is still on its way."""
+
 
 class Ahead:
     """Sends a body on while it comes, all but its last piece, once its end is near. ``close`` must follow.
@@ -29,7 +33,7 @@ class Ahead:
         size_bytes: of the whole body, as its head says.
     """
 
-    __slots__ = ("_began_at", "_loop", "_pieces", "_start", "size_bytes")
+    __slots__ = ("_began_at", "_limit", "_loop", "_pieces", "_start", "size_bytes")
 
     def __init__(self, start: HeadStart, size_bytes: int) -> None:
         self._start = start
@@ -37,6 +41,7 @@ class Ahead:
         self.size_bytes = size_bytes
         self._loop = asyncio.get_running_loop()
         self._began_at = self._loop.time()
+        self._limit: asyncio.TimerHandle | None = None
 
     def came(self, pieces: Sequence[bytes], size_bytes: int) -> None:
         """``pieces``, so many bytes, are what is here of the body."""
@@ -46,6 +51,8 @@ class Ahead:
         pace_seconds = (self._loop.time() - self._began_at) / size_bytes
         if pace_seconds * (self.size_bytes - size_bytes) < SOON_SECONDS:
             self._start.send_but_last(pieces)
+            if self._limit is None:
+                self._limit = self._loop.call_later(PATIENCE_SECONDS, self._start.close)
 
     def call(self) -> AbstractAsyncContextManager[TransportAnswer]:
         """The call, with a permit and the whole body: what is left of it goes out."""
@@ -53,4 +60,6 @@ class Ahead:
 
     def close(self) -> None:
         """Nothing more is sent; what became no call is broken off."""
+        if self._limit is not None:
+            self._limit.cancel()
         self._start.close()

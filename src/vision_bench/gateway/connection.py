@@ -82,13 +82,13 @@ class Connection(asyncio.Protocol):
         self._reset()
         pieces = [body] if isinstance(body, bytes | bytearray | memoryview) else body
         if size_bytes <= _COPY_BYTES:
-            self._transport.write(b"".join((head, *pieces)))
+            self._write((b"".join((head, *pieces)),))
         else:
-            self._transport.writelines((head, *pieces))
+            self._write((head, *pieces))
 
     def send_more(self, pieces: Sequence[Buffer]) -> None:
         """Go on with a request whose body ``send`` was given the beginning of."""
-        self._transport.writelines(pieces)
+        self._write(pieces)
 
     async def wait_for_head(self) -> None:
         """Return when status and headers are there.
@@ -143,6 +143,12 @@ class Connection(asyncio.Protocol):
             self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
         self.is_closed = True
         self._transport.abort()
+
+    def _write(self, pieces: Sequence[Buffer]) -> None:
+        # That the connection has ended is told by ``wait_for_head``. asyncio's own transport writes into nothing then;
+        # uvloop's raises a RuntimeError.
+        if not self.is_closed:
+            self._transport.writelines(pieces)
 
     async def _wait(self) -> None:
         self._waiter = self._loop.create_future()

@@ -77,7 +77,8 @@ class HeadStart(Protocol):
         ...
 
     def close(self) -> None:
-        """It is not wanted any more, or ``call`` has taken it over: then nothing."""
+        """Nothing more is sent ahead, and what was is broken off: a ``call`` that follows sends the whole body. After
+        ``call`` nothing."""
         ...
 
 
@@ -253,7 +254,7 @@ class _Begun(NamedTuple):
 
 
 class _HeadStart:
-    __slots__ = ("_connection", "_head", "_sent", "_size_bytes", "_transport")
+    __slots__ = ("_connection", "_head", "_is_over", "_sent", "_size_bytes", "_transport")
 
     def __init__(self, transport: HttpTransport, head: bytes, size_bytes: int) -> None:
         self._transport = transport
@@ -261,10 +262,11 @@ class _HeadStart:
         self._head = head
         self._size_bytes = size_bytes
         self._sent = 0  # pieces
+        self._is_over = False
 
     def send_but_last(self, pieces: Sequence[Buffer]) -> None:
         new = pieces[self._sent : -1]
-        if not new:
+        if self._is_over or not new:
             return
         if self._connection is not None:
             self._connection.send_more(new)
@@ -281,6 +283,7 @@ class _HeadStart:
         return _Call(self._transport, self._head, body, self._size_bytes, begun)
 
     def close(self) -> None:
+        self._is_over = True
         if self._connection is not None:
             self._transport.drop(self._connection)
             self._connection = None

@@ -16,13 +16,14 @@ _SHORTEST_WAIT_SECONDS = 0.1
 
 
 def declared_bytes(scope: Scope, *, limit_bytes: int) -> int:
-    """How long the body may be: its Content-Length, or the limit when it has none.
+    """How long the body may be: its Content-Length, or the limit when it has none, or chunks, whatever it says then.
 
     Raises:
         Refusal: 413, for a length over the limit.
     """
     declared = header(scope, b"content-length")
-    if declared is None:
+    # h11 lets a request through that has both; its chunks are what comes.
+    if declared is None or header(scope, b"transfer-encoding") is not None:
         return limit_bytes
     size_bytes = int(declared.lstrip("0") or "0")  # int() takes no more than 4,300 digits, and zeros are allowed
     if size_bytes > limit_bytes:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.jumping_clock import run
 
-from vision_bench.gateway.ahead import LEAST_BYTES, SOON_SECONDS, Ahead
+from vision_bench.gateway.ahead import LEAST_BYTES, PATIENCE_SECONDS, SOON_SECONDS, Ahead
 
 PIECE = b"x" * (LEAST_BYTES // 2)
 
@@ -60,3 +60,34 @@ def test_a_fast_body_goes_out_from_the_second_piece_on() -> None:
 def test_a_slow_body_waits_here_until_its_end_is_near(gap_seconds: float, first: int) -> None:
     """vLLM does not hold half a request of a caller with a slow line."""
     assert shown(8, gap_seconds)[0] == first
+
+
+def test_a_body_that_stands_still_after_all_is_broken_off() -> None:
+    """What was begun does not lie at vLLM for as long as a caller may be silent; in time it stays."""
+
+    async def upload() -> None:
+        noted = Noted()
+        ahead = Ahead(noted, 4 * len(PIECE))
+        ahead.came([PIECE] * 3, 3 * len(PIECE))
+        await asyncio.sleep(PATIENCE_SECONDS * 0.9)
+        assert not noted.is_closed
+        await asyncio.sleep(PATIENCE_SECONDS * 0.2)
+        assert noted.is_closed
+        ahead.close()
+
+    run(upload())
+
+
+def test_a_body_that_is_through_leaves_no_timer() -> None:
+    """Nothing is closed behind the back of the next request."""
+
+    async def upload() -> None:
+        noted = Noted()
+        ahead = Ahead(noted, 4 * len(PIECE))
+        ahead.came([PIECE] * 4, 4 * len(PIECE))
+        ahead.close()
+        noted.is_closed = False
+        await asyncio.sleep(PATIENCE_SECONDS * 2)
+        assert not noted.is_closed
+
+    run(upload())

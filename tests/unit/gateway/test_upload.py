@@ -46,6 +46,8 @@ def test_a_declared_length_over_the_limit_is_refused_unread() -> None:
     assert declared_bytes({"headers": [(b"content-length", b"5")]}, limit_bytes=6) == 5
     assert declared_bytes({"headers": [(b"content-length", b"0" * 5000 + b"5")]}, limit_bytes=6) == 5
     assert declared_bytes({"headers": []}, limit_bytes=6) == 6, "unknown: as long as it may be"
+    both = [(b"content-length", b"1"), (b"transfer-encoding", b"chunked")]
+    assert declared_bytes({"headers": both}, limit_bytes=6) == 6, "its chunks come, whatever it says"
 
 
 async def test_an_undeclared_length_is_refused_at_the_limit() -> None:
