@@ -27,7 +27,7 @@ from typing import Any
 from benchmarks.truth import bar, ceiling, peer_runs, traps, wire
 from benchmarks.truth.cells import median_cell, run_cell
 from benchmarks.truth.peers import PEERS
-from benchmarks.truth.processes import ROOT, Server, declared, environment, lean
+from benchmarks.truth.processes import ROOT, Server, client_cores, declared, environment, lean
 from benchmarks.truth.table import show
 
 from vision_bench.bench.environment import describe
@@ -135,10 +135,9 @@ def _floor(rate: float, seconds: float) -> Json:
     """The plain client against the lean server."""
     with lean() as server:
         command = [sys.executable, "-m", "benchmarks.truth.floor", server.url, str(rate), str(seconds)]
-        printed = subprocess.run(
-            command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=True
-        ).stdout
-        seen = json.loads(printed)
+        with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True) as process:
+            os.sched_setaffinity(process.pid, client_cores())
+            seen = json.loads(process.communicate()[0])
         true = [(one["first_token_ns"] - one["first_byte_ns"]) / 1e6 for one in server.truth().values()]
     errors = {
         f"error_{name}": round(percentile(seen["ttft_ms"], fraction) - percentile(true, fraction), 4)

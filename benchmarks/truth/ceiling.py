@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 from benchmarks.truth.cells import compare, write_workload
-from benchmarks.truth.processes import lean, run_client
+from benchmarks.truth.processes import client_cores, lean, run_client, server_cores
 
 Json = dict[str, Any]
 
@@ -18,10 +17,8 @@ SECONDS = 6
 
 def find(folder: Path) -> Json:
     """64-token streams at rising rates; ends at the first at which requests leave more than 5 ms late (p99)."""
-    cores = sorted(os.sched_getaffinity(0))
-    apart = len(cores) > 1
     tried: list[Json] = []
-    with lean(cores=cores[1:] if apart else ()) as server:
+    with lean() as server:
         for rate in RATES:
             place = folder / f"ceiling-{rate}"
             place.mkdir()
@@ -29,7 +26,6 @@ def find(folder: Path) -> Json:
             client = run_client(
                 write_workload(place), server.url, place / "run",
                 "--rate", rate, "--arrivals", "constant", "--duration", SECONDS, "--warmup", 20, "--allow-failures",
-                cores=cores[:1],
             )  # fmt: skip
             cell = compare(client, server.truth())
             lag_ms = cell["lag_p99_ms"]
@@ -48,4 +44,9 @@ def find(folder: Path) -> Json:
             if not is_kept:
                 break
     kept = [one["rate"] for one in tried if one["is_kept"]]
-    return {"rate": max(kept, default=None), "lag_limit_ms": MAX_LAG_MS, "cores_apart": apart, "tried": tried}
+    return {
+        "rate": max(kept, default=None),
+        "lag_limit_ms": MAX_LAG_MS,
+        "cores_apart": client_cores() != server_cores(),
+        "tried": tried,
+    }

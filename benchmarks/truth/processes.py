@@ -30,6 +30,18 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
 
 
+def client_cores() -> list[int]:
+    """The cores of our client and of the floor: the first. Its waker's core is where the kernel likes to put a process
+    that waits for a packet: on the server's, each token's stamp would wait for the other program's turn."""
+    return sorted(os.sched_getaffinity(0))[:1]
+
+
+def server_cores() -> list[int]:
+    """Those of the servers: the others, if there are any. Other tools may use all cores, which theirs are among."""
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[1:] or cores
+
+
 @dataclass(frozen=True, slots=True)
 class Server:
     """A running server of known truth: its root URL, its process."""
@@ -65,11 +77,11 @@ class Server:
 
 
 @contextmanager
-def lean(*options: object, cores: Sequence[int] = ()) -> Iterator[Server]:
+def lean(*options: object) -> Iterator[Server]:
     """``benchmarks.truth.server``."""
     command = [sys.executable, "-m", "benchmarks.truth.server", *map(str, options)]
     with _running(command) as process:
-        _pin(process.pid, cores)
+        os.sched_setaffinity(process.pid, server_cores())
         port = int(process.stdout.readline() if process.stdout else "0")
         yield Server(f"http://127.0.0.1:{port}", process.pid, "lean")
 
@@ -91,6 +103,7 @@ def declared(*, ttft_ms: float = 50.0, itl_ms: float = 5.0, tokens: int = 64) ->
     )
     command = [sys.executable, "-m", "vision_bench.cli", "engine", "--model", "declared", "--port", "0"]
     with _running([*command, *map(str, times), "--max-num-seqs", "4096"], says_on_stderr=True) as process:
+        os.sched_setaffinity(process.pid, server_cores())
         found = re.search(r"(http://\S+)/v1", process.stderr.readline() if process.stderr else "")
         if found is None:
             raise RuntimeError("the engine did not say where it answers")
@@ -123,11 +136,6 @@ def _wait_for(url: str) -> None:
             time.sleep(0.05)
 
 
-def _pin(pid: int, cores: Sequence[int]) -> None:
-    if cores:
-        os.sched_setaffinity(pid, cores)
-
-
 @dataclass(frozen=True, slots=True)
 class ClientRun:
     """One run of ``vision-bench run``: its summary, its measured records, and what the kernel says it took."""
@@ -145,7 +153,7 @@ class ClientRun:
         return dict(step)
 
 
-def run_client(workload: Path, url: str, out: Path, *options: object, cores: Sequence[int] = ()) -> ClientRun:
+def run_client(workload: Path, url: str, out: Path, *options: object) -> ClientRun:
     """Run the verb as a user does. ``out`` must be new.
 
     Raises:
@@ -162,7 +170,7 @@ def run_client(workload: Path, url: str, out: Path, *options: object, cores: Seq
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        _pin(process.pid, cores)
+        os.sched_setaffinity(process.pid, client_cores())
         watch = threading.Thread(target=_watch_pss, args=(process.pid, peak, stop))
         watch.start()
         try:
