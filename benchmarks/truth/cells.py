@@ -52,6 +52,7 @@ def run_cell(  # noqa: PLR0917 - a cell is what it is
         workload, server.url, folder / name,
         "--rate", rate, "--arrivals", arrivals, "--duration", seconds, "--warmup", WARM_UP, "--allow-failures",
     )  # fmt: skip
+    connections = server.kept()[0] if server.name == "lean" else None
     truth = server.truth()
     requests = len(client.records) + WARM_UP
     return {
@@ -60,6 +61,7 @@ def run_cell(  # noqa: PLR0917 - a cell is what it is
         "arrivals": arrivals,
         "seconds": seconds,
         **compare(client, truth),
+        "connections_whole": connections,  # with those of the warm-up, as the server counts them
         "server_cpu_ms_per_request": round((server.cpu_seconds() - before) * 1e3 / requests, 2),
     }
 

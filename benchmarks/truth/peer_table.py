@@ -11,6 +11,7 @@ from benchmarks.truth.rows import errors, head, number, row
 Json = dict[str, Any]
 
 OURS = "vision-bench run"
+_OF_OURS = {"tool": OURS, "processes": 1}
 
 
 def tables(result: Json) -> list[str]:
@@ -36,7 +37,9 @@ def _cells(ours: list[Json], theirs: list[Json]) -> list[str]:
     for rate in sorted({cell["rate"] for cell in theirs}):
         for cell in ours:
             if (cell["rate"], cell["arrivals"], cell["server"]) == (rate, "constant", "lean"):
-                text.append(_cell(cell | {"tool": OURS, "accounted_for": cell["due"], "processes": 1}))
+                text.append(
+                    _cell(cell | _OF_OURS | {"accounted_for": cell["due"], "connections": cell["connections_whole"]})
+                )
         text += [_cell(cell) for cell in theirs if cell["rate"] == rate]
     return text
 
@@ -80,7 +83,10 @@ def _verdict(trap: Json) -> str:
 
 _WORDS: dict[str, Callable[[Json], str]] = {
     traps.ROLE: lambda told: f"TTFT {number(told['ttft_p50_ms'])} ms, {number(told['tpot_p50_ms'])} ms a token",
-    traps.STALL: lambda told: f"gap p99 {number(told['gap_p99_ms'], 0)} ms, TPOT {number(told['tpot_p50_ms'])} ms",
+    traps.STALL: lambda told: (
+        ("no gaps" if told["gap_p99_ms"] is None else f"gap p99 {number(told['gap_p99_ms'], 0)} ms")
+        + f", TPOT {number(told['tpot_p50_ms'])} ms"
+    ),
     traps.FREEZE: lambda told: (
         f"{told['seen_by_server']} of {told['due']} sent, latency p90 {number(told['latency_p90_ms'], 0)} ms"
     ),

@@ -167,7 +167,8 @@ def result_with_peers() -> dict[str, Any]:
     cell = {
         "server": "lean", "rate": 100.0, "arrivals": "constant", "due": 400, "seen_by_server": 400, "ttft_ms": pair,
         "tpot_ms": {"error_p50": 0.001}, "gap_cv": 0.01, "achieved_over_offered": 1.0, "cpu_ms_per_request": 2.0,
-        "cpu_ms_per_request_whole": 3.0, "peak_pss_mb": 30.0, "connections": 39, "verdict": "STABLE",
+        "cpu_ms_per_request_whole": 3.0, "peak_pss_mb": 30.0, "connections": 12, "connections_whole": 39,
+        "verdict": "STABLE",
     }  # fmt: skip
     theirs = {
         **cell, "tool": "A", "accounted_for": 390, "processes": 7, "cpu_ms_per_request": 9.5, "gap_cv": 0.35,
