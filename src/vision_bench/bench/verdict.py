@@ -29,6 +29,9 @@ LEAST_RISE = 0.01
 STEADY_SHARE = 2 / 3
 """Of a step, at least: in the time that the first answers take no queue can be seen."""
 MAX_LOOP_LAG_MS = 5.0
+LAG_SHARE, MAX_LAG_MS = 0.02, 10.0
+"""Requests may leave later than the gaps allow by a share of the median response, up to a bound: it is in every
+scheduled latency already, and no answer of seconds is judged by milliseconds (docs/decisions/0023)."""
 MAX_CPU_SHARE = 0.8
 
 Name = Literal["STABLE", "SATURATED", "CLIENT-LIMITED", "UNDETERMINED"]
@@ -203,7 +206,7 @@ def _saturation(evidence: Evidence, flow: Flow) -> str | None:
 def client_limit(evidence: Evidence) -> str | None:
     """What the harness itself could not keep up with."""
     gap_ms = evidence.window_seconds * 1e3 / evidence.due
-    lag_limit_ms = max(2.0, 0.05 * gap_ms)
+    lag_limit_ms = max(2.0, 0.05 * gap_ms, min(MAX_LAG_MS, LAG_SHARE * evidence.response_p50_ms))
     if evidence.offered_rate is not None and evidence.lag_p99_ms > lag_limit_ms:
         return f"requests left {evidence.lag_p99_ms:.1f} ms late (p99); {lag_limit_ms:.1f} ms are allowed"
     if evidence.loop_lag_p99_ms > MAX_LOOP_LAG_MS:

@@ -91,7 +91,8 @@ def test_a_step_that_was_cut_off_is_not_judged() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"lag_p99_ms": 2.6}, "2.6 ms late"),
+        ({"lag_p99_ms": 2.6, "response_p50_ms": 100.0}, "2.6 ms late"),
+        ({"lag_p99_ms": 10.1, "response_p50_ms": 60_000.0}, "10.1 ms late"),
         ({"loop_lag_p99_ms": 9.0}, "event loop was 9.0 ms late"),
         ({"cpu_share": 0.93}, "93% of a core"),
     ],
@@ -100,7 +101,8 @@ def test_a_client_that_cannot_keep_up_is_the_first_suspect(change: dict[str, flo
     """Late sending, a late loop, a full core; at 20 a second 2.5 ms of lag are allowed."""
     verdict = verdict_on(served(20, 10, service=0.2), 20, 10, **change)
     assert verdict.name == "CLIENT-LIMITED" and says in verdict.reason
-    assert verdict_on(served(20, 10, service=0.2), 20, 10, lag_p99_ms=2.4).name == "STABLE"
+    assert verdict_on(served(20, 10, service=0.2), 20, 10, lag_p99_ms=2.4, response_p50_ms=100.0).name == "STABLE"
+    assert verdict_on(served(20, 10, service=0.2), 20, 10, lag_p99_ms=9.9, response_p50_ms=500.0).name == "STABLE"
 
 
 def test_a_saturated_server_outweighs_a_little_lag_and_a_great_lag_outweighs_it() -> None:
