@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 import uvicorn
+from tests.integration.embedded_server import EmbeddedServer
 
 from vision_bench.engine.chat.declared.model import DeclaredModel
 from vision_bench.engine.chat.declared.settings import DeclaredSettings, Latencies
@@ -29,12 +30,6 @@ CHAT = "/v1/chat/completions"
 ENGINE_COMMAND = (sys.executable, "-m", "vision_bench.cli", "engine")
 INSTANT = Latencies(preprocess_ms=0, encoder_ms=0, prefill_ms=0, decode_ms=0)
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "Hello"}]}
-
-
-class _Server(uvicorn.Server):
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield  # signals belong to pytest
 
 
 @dataclass(slots=True)
@@ -78,7 +73,7 @@ async def serving(
     """The engine, from its start to its end."""
     listener = listen("127.0.0.1", 0)
     app = create_engine(model, settings=settings, knows_model=knows_model)
-    server = _Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=0))
+    server = EmbeddedServer(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=0))
     task = asyncio.create_task(server.serve(sockets=[listener]))
     while not server.started:
         await asyncio.sleep(0.005)
@@ -96,7 +91,7 @@ async def serving(
 def serving_in_thread(model: ChatModel, settings: EngineSettings) -> Iterator[str]:
     """An engine for many tests, each with an event loop of its own; gives its root URL."""
     listener = listen("127.0.0.1", 0)
-    server = _Server(uvicorn.Config(create_engine(model, settings=settings), log_level="critical"))
+    server = EmbeddedServer(uvicorn.Config(create_engine(model, settings=settings), log_level="critical"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

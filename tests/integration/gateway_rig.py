@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import uvicorn
 from fastapi import FastAPI
+from tests.integration.embedded_server import EmbeddedServer
 from tests.integration.stub_upstream import StubUpstream
 
 from vision_bench.gateway.admission import Admission
@@ -21,12 +22,6 @@ from vision_bench.gateway.protocol import GuardedProtocol
 from vision_bench.gateway.settings import Settings
 
 BODY: dict[str, Any] = {"model": "qwen", "messages": [{"role": "user", "content": "안녕?"}]}
-
-
-class _Server(uvicorn.Server):
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield  # signals belong to pytest
 
 
 @dataclass(slots=True)
@@ -85,7 +80,9 @@ async def gateway(
     base_url = upstream if isinstance(upstream, str) else upstream.base_url
     app = create_app(Settings(_env_file=None, vllm_base_url=base_url, **settings))
     served = around(app) if around else app
-    server = _Server(uvicorn.Config(served, http=http, log_config=None, access_log=False, timeout_graceful_shutdown=5))
+    server = EmbeddedServer(
+        uvicorn.Config(served, http=http, log_config=None, access_log=False, timeout_graceful_shutdown=5)
+    )
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         port = listener.getsockname()[1]
         serving = asyncio.create_task(server.serve(sockets=[listener]))

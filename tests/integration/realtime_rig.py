@@ -13,18 +13,18 @@ import asyncio
 import base64
 import io
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import av
 import httpx
 import numpy as np
-import uvicorn
 import websockets
 from numpy.typing import NDArray
 from PIL import Image
+from tests.integration.embedded_server import EmbeddedServer
 from websockets.asyncio.client import ClientConnection
 
 from vision_bench.engine.listener import listen
@@ -80,12 +80,6 @@ def start_message(*, chunks: int = 3, script: list[list[list[str]]] | None = Non
     return {name: value for name, value in message.items() if value is not None}
 
 
-class _Server(uvicorn.Server):
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield  # signals belong to pytest
-
-
 @dataclass(slots=True)
 class RealtimeRig:
     """A running server."""
@@ -114,7 +108,7 @@ class RealtimeRig:
 async def realtime_engine(settings: RealtimeSettings | None = None) -> AsyncIterator[RealtimeRig]:
     """The server, from its start to its end."""
     listener = listen("127.0.0.1", 0)
-    server = _Server(server_for(settings or fast()).config)
+    server = EmbeddedServer(server_for(settings or fast()).config)
     task = asyncio.create_task(server.serve(sockets=[listener]))
     while not server.started:
         await asyncio.sleep(0.005)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.integration.bench_rig import workload_file
-from tests.integration.stub_upstream import answers, stub_upstream
+from tests.integration.stub_upstream import Behaviour, StubRequest, answers, stub_upstream
 
 from vision_bench.bench.against import arm_folders, run_pair
 from vision_bench.bench.arrivals import parse_process
@@ -51,9 +51,19 @@ def options_for(folder: Path, port: int, *, rounds: int = 2, count: int = 40) ->
     return RunOptions(file, f"http://127.0.0.1:{port}/chat", folder / "pair", plan, warm_up=2)
 
 
+def slow_to_answer(seconds: float) -> Behaviour:
+    """A server that waits before it answers a chat; what a run asks besides has its answer at once."""
+    late, other = answers(delay_seconds=seconds), answers()
+
+    async def behave(request: StubRequest, writer: asyncio.StreamWriter) -> None:
+        await (late if request.path == "/chat" else other)(request, writer)
+
+    return behave
+
+
 async def pair_in(folder: Path, *, delay_seconds: float = 0.3, **load: Any) -> tuple[Path, Path]:
     """A server that answers at once against one that waits."""
-    async with stub_upstream(answers()) as quick, stub_upstream(answers(delay_seconds=delay_seconds)) as slow:
+    async with stub_upstream(answers()) as quick, stub_upstream(slow_to_answer(delay_seconds)) as slow:
         options = options_for(folder, quick.port, **load)
         await run_pair(options, f"http://127.0.0.1:{slow.port}/chat")
     return arm_folders(options.out)
@@ -112,7 +122,7 @@ def test_a_slower_server_is_slower(pair: tuple[Path, Path], tmp_path: Path, comm
 
 async def test_a_pair_that_was_cut_off_goes_on(tmp_path: Path) -> None:
     """The second arm had not begun: it runs whole, the first stays as it is, and they are one pair."""
-    a, b = await pair_in(tmp_path, rounds=1, count=5)
+    a, b = await pair_in(tmp_path, delay_seconds=0, rounds=1, count=5)
     shutil.rmtree(b)
     before = (a / "records.jsonl").read_bytes()
     async with stub_upstream(answers()) as one, stub_upstream(answers()) as other:

@@ -154,7 +154,8 @@ async def test_slots_are_given_in_order_of_arrival() -> None:
     async with declared(EngineSettings(max_num_seqs=1), latencies=SLOW, tokens=60) as rig:
         tasks = []
         for number in range(4):
-            tasks.append(asyncio.create_task(rig.ask(HELLO, headers={"x-request-id": f"r{number}"})))
+            body = HELLO if number == 0 else HELLO | {"max_tokens": 1}  # the first runs until all have come
+            tasks.append(asyncio.create_task(rig.ask(body, headers={"x-request-id": f"r{number}"})))
             assert await rig.shows(RUNNING, 1) and await rig.shows(WAITING, number)
         await asyncio.gather(*tasks)
         records = await rig.truth()
