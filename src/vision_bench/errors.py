@@ -10,13 +10,16 @@
     ├── OperatorError            whoever runs the machine must change something           exit 4
     │   ├── MissingExtra         an optional dependency is not installed
     │   ├── MissingTool          an encoder, font or program is not there
-    │   └── InvalidSettings      a setting is missing or wrong
+    │   └── InvalidSettings      a setting of the environment is missing or wrong, a port is taken, a disk is full
     └── UpstreamError            the server behind us failed                              exit 3
         ├── ConnectFailed        nobody answers at the address
         ├── UpstreamTimeout      it took longer than it was given
         ├── AcquireTimeout       no permit came free in time
         ├── HttpFailure          it answered with an error status
         └── BrokenStream         the answer ended early or held an error event
+
+What a command line names, an option or a file of any kind, is the caller's (2); what it finds on the machine, such as
+variables, addresses and room on the disk, is the operator's (4).
 
 Messages hold the value and the remedy: ``clip 0007.mp4 has 2 audio streams; choose one with audio_index``.
 """
@@ -79,7 +82,7 @@ class MissingTool(OperatorError):
 
 
 class InvalidSettings(OperatorError):
-    """A setting is missing or wrong."""
+    """A setting of the environment is missing or wrong, or a place on this machine cannot be had."""
 
 
 class UpstreamError(VisionBenchError):

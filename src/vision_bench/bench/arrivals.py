@@ -131,7 +131,7 @@ def make_schedule(
         InvalidRequest: a rate or duration that gives no arrival, or more than ten million.
     """
     if not (0.0 < rate < math.inf and 0.0 < duration_seconds < math.inf):
-        raise InvalidRequest(f"rate {rate:g} and duration {duration_seconds:g} s must be above 0")
+        raise InvalidRequest(f"rate {rate:g} and duration {duration_seconds:g} s must be numbers above 0")
     last_rate = rate if process.kind != "ramp" or process.argument is None else process.argument
     count = round((rate + last_rate) / 2.0 * duration_seconds)
     if max_requests is not None and max_requests < count:

@@ -29,7 +29,8 @@ def command(*, checkpoint: Path, images: bool, against: str, count: int, seed: i
     CHECKPOINT is a folder with the processor's JSON files, or one of them: a Qwen-VL's or Gemma 4's. Nothing of a model
     is loaded.
 
-    Exit status: 0 every byte is equal; 4 transformers is not installed; 5 something differs.
+    Exit status: 0 every byte is equal; 2 CHECKPOINT cannot be used; 4 transformers is not installed;
+    5 something differs.
     """
     import json
     import sys

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from vision_bench.errors import InvalidSettings
+from vision_bench.errors import InvalidRequest
 from vision_bench.preprocess import reference
 from vision_bench.preprocess.buffers import BufferPool
 from vision_bench.preprocess.equivalence import Unequal
@@ -87,7 +87,7 @@ class GemmaSpec:
         """Read a checkpoint's folder, its processor's file, or what is in it.
 
         Raises:
-            InvalidSettings: a missing or unusable file or setting, or a processor that is not Gemma 4's.
+            InvalidRequest: a missing or unusable file or setting, or a processor that is not Gemma 4's.
         """
         files = IMAGE_FILES if part == "image" else VIDEO_FILES
         found = read_settings(config, files, f"{part}_processor")
@@ -95,7 +95,7 @@ class GemmaSpec:
         check_steps(found, "do_resize", "do_rescale")
         budget = positive(found, "max_soft_tokens")
         if budget not in BUDGETS:
-            raise InvalidSettings(f"max_soft_tokens is {budget}; it must be one of {', '.join(map(str, BUDGETS))}")
+            raise InvalidRequest(f"max_soft_tokens is {budget}; it must be one of {', '.join(map(str, BUDGETS))}")
         normalises = found.get("do_normalize", NORMALISES[part])
         return cls(
             processor=name,

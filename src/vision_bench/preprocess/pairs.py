@@ -38,7 +38,7 @@ def video_pair(config: str | Path | Config, against: str, threads: int) -> Pair:
         threads: how many work on a call, on our side and in torch.
 
     Raises:
-        InvalidSettings, MissingTool: no usable settings; no stock processor here.
+        InvalidRequest, MissingTool: no usable settings; no stock processor here.
     """
     if against == "pil":
         raise UnknownName("there is no PIL-backed video processor; compare images with it")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from vision_bench.errors import InvalidSettings
+from vision_bench.errors import InvalidRequest
 from vision_bench.preprocess.geometry import (
     Grid,
     Size,
@@ -83,7 +83,7 @@ class ImageSpec(Spec):
             processor: the stock class, where the file does not name it (``image_processor_type``).
 
         Raises:
-            InvalidSettings: a missing or unusable file or setting, or a processor that is not one of these.
+            InvalidRequest: a missing or unusable file or setting, or a processor that is not one of these.
         """
         found = read_settings(config, IMAGE_FILES, "image_processor")
         name = processor_name(found, "image_processor_type", processor, IMAGE_PROCESSORS)
@@ -117,7 +117,7 @@ class VideoSpec(Spec):
             processor: the stock class, where the file does not name it (``video_processor_type``).
 
         Raises:
-            InvalidSettings: a missing or unusable file or setting, or a processor that is not one of these.
+            InvalidRequest: a missing or unusable file or setting, or a processor that is not one of these.
         """
         found = read_settings(config, VIDEO_FILES, "video_processor")
         name = processor_name(found, "video_processor_type", processor, tuple(VIDEO_PROCESSORS))
@@ -165,7 +165,7 @@ def read_settings(config: str | Path | Config, names: tuple[str, ...], part: str
         inner = config.get(part, config)
         return inner if isinstance(inner, Mapping) else config
     if not isinstance(config, str | os.PathLike):
-        raise InvalidSettings(f"settings are a {type(config).__name__}; give a folder, a file or what is in it")
+        raise InvalidRequest(f"settings are a {type(config).__name__}; give a folder, a file or what is in it")
     path = Path(config)
     if not path.is_dir():
         return read_settings(_load(path), names, part)
@@ -174,25 +174,25 @@ def read_settings(config: str | Path | Config, names: tuple[str, ...], part: str
             found = _load(path / name)
             if name != "processor_config.json" or part in found:
                 return read_settings(found, names, part)
-    raise InvalidSettings(f"{path} holds none of {', '.join(names)}; name the checkpoint's folder or the file itself")
+    raise InvalidRequest(f"{path} holds none of {', '.join(names)}; name the checkpoint's folder or the file itself")
 
 
 def _load(path: Path) -> Config:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as problem:
-        raise InvalidSettings(f"{path} cannot be read as JSON: {problem}") from problem
+        raise InvalidRequest(f"{path} cannot be read as JSON: {problem}") from problem
     if not isinstance(found, dict):
-        raise InvalidSettings(f"{path} holds a {type(found).__name__}; a processor's file holds one object")
+        raise InvalidRequest(f"{path} holds a {type(found).__name__}; a processor's file holds one object")
     return found
 
 
 def processor_name(found: Config, key: str, given: str | None, known: tuple[str, ...]) -> str:
     name = given or found.get(key)
     if name is None:
-        raise InvalidSettings(f"the file names no {key}; pass processor=, one of {', '.join(known)}")
+        raise InvalidRequest(f"the file names no {key}; pass processor=, one of {', '.join(known)}")
     if name not in known:
-        raise InvalidSettings(f"{key} {name!r} is not one of {', '.join(known)}; use the stock processor for it")
+        raise InvalidRequest(f"{key} {name!r} is not one of {', '.join(known)}; use the stock processor for it")
     return str(name)
 
 
@@ -217,23 +217,23 @@ def check_steps(found: Config, *switches: str) -> None:
     """Refuse a file that turns a step off, or filters in another way."""
     for switch in switches:
         if found.get(switch, True) is not True:
-            raise InvalidSettings(f"{switch} is {found[switch]!r}; only processors that do it are supported")
+            raise InvalidRequest(f"{switch} is {found[switch]!r}; only processors that do it are supported")
     if found.get("resample", BICUBIC) not in (BICUBIC, None):  # no set: what is there may be a list
-        raise InvalidSettings(f"resample is {found['resample']!r}; only {BICUBIC} (bicubic) is supported")
+        raise InvalidRequest(f"resample is {found['resample']!r}; only {BICUBIC} (bicubic) is supported")
 
 
 def rescale_factor(found: Config) -> float:
     """What brings 8-bit values to 0..1."""
     value = found.get("rescale_factor", 1 / 255)
     if not _is_number(value) or value < LEAST:
-        raise InvalidSettings(f"rescale_factor is {value!r}; it must be a number above zero")
+        raise InvalidRequest(f"rescale_factor is {value!r}; it must be a number above zero")
     return float(value)
 
 
 def _switch(found: Config, key: str) -> bool:
     value = found.get(key)
     if value is not None and not isinstance(value, bool):
-        raise InvalidSettings(f"{key} is {value!r}; it must be true or false")
+        raise InvalidRequest(f"{key} is {value!r}; it must be true or false")
     return bool(value)
 
 
@@ -254,16 +254,16 @@ def _limits(found: Config, name: str) -> tuple[int, int]:
                 both[key] = found[old]
     low, high = positive(both, "shortest_edge", where="size."), positive(both, "longest_edge", where="size.")
     if low > high:
-        raise InvalidSettings(f"size: shortest_edge {low} is more than longest_edge {high}")
+        raise InvalidRequest(f"size: shortest_edge {low} is more than longest_edge {high}")
     return low, high
 
 
 def positive(found: Config, key: str, default: int | None = None, *, where: str = "") -> int:
     value = found.get(key, default)
     if value is None:
-        raise InvalidSettings(f"the file has no {where}{key}; take the one that came with the checkpoint")
+        raise InvalidRequest(f"the file has no {where}{key}; take the one that came with the checkpoint")
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidSettings(f"{where}{key} is {value!r}; it must be a whole number of 1 or more")
+        raise InvalidRequest(f"{where}{key} is {value!r}; it must be a whole number of 1 or more")
     return value
 
 
@@ -271,7 +271,7 @@ def triple(found: Config, key: str, *, positive: bool = False) -> tuple[float, f
     value = found.get(key)
     numbers = value if isinstance(value, list | tuple) else []
     if len(numbers) != 3 or not all(map(_is_number, numbers)):
-        raise InvalidSettings(f"{key} is {value!r}; it must be three numbers, for red, green and blue")
+        raise InvalidRequest(f"{key} is {value!r}; it must be three numbers, for red, green and blue")
     if positive and min(numbers) < LEAST:
-        raise InvalidSettings(f"{key} is {value!r}; each must be more than zero")
+        raise InvalidRequest(f"{key} is {value!r}; each must be more than zero")
     return (float(numbers[0]), float(numbers[1]), float(numbers[2]))

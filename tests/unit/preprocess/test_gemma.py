@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.preprocess_cases import COMPILED, GEMMA_IMAGE, GEMMA_VIDEO, noise, same_bits
 
-from vision_bench.errors import InvalidMedia, InvalidSettings
+from vision_bench.errors import InvalidMedia, InvalidRequest
 from vision_bench.preprocess.gemma import GemmaPreprocessor, GemmaSpec, plain
 
 
@@ -68,7 +68,7 @@ def test_the_fast_way_has_the_oracles_bits(compiled: bool, shape: tuple[int, int
 )
 def test_settings_that_cannot_be_honoured_are_refused(changes: dict[str, Any], message: str) -> None:
     """By the name of the key."""
-    with pytest.raises(InvalidSettings, match=message):
+    with pytest.raises(InvalidRequest, match=message):
         GemmaSpec.from_config(GEMMA_VIDEO | changes, "video")
 
 

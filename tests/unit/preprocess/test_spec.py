@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.preprocess_cases import QWEN2_IMAGE, QWEN2_VIDEO, QWEN3_VIDEO
 
-from vision_bench.errors import InvalidSettings
+from vision_bench.errors import InvalidRequest
 from vision_bench.preprocess.geometry import Grid, Size
 from vision_bench.preprocess.spec import ImageSpec, VideoSpec
 
@@ -98,7 +98,7 @@ def test_a_cap_changes_sizes_only_where_it_is_switched_on() -> None:
 )
 def test_what_cannot_be_honoured_is_refused(change: dict[str, Any], message: str) -> None:
     """Silence would give other bits than the stock processor."""
-    with pytest.raises(InvalidSettings, match=message):
+    with pytest.raises(InvalidRequest, match=message):
         VideoSpec.from_config({**QWEN3_VIDEO, **change})
 
 
@@ -111,19 +111,19 @@ def test_a_class_can_be_named_by_the_caller() -> None:
 
 def test_files_that_are_no_settings_are_refused(tmp_path: Path) -> None:
     """Nothing there, no JSON, no object: each with its path."""
-    with pytest.raises(InvalidSettings, match="holds none of"):
+    with pytest.raises(InvalidRequest, match="holds none of"):
         VideoSpec.from_config(tmp_path)
-    with pytest.raises(InvalidSettings, match="cannot be read"):
+    with pytest.raises(InvalidRequest, match="cannot be read"):
         VideoSpec.from_config(tmp_path / "missing.json")
     (tmp_path / "list.json").write_text("[]")
-    with pytest.raises(InvalidSettings, match="holds a list"):
+    with pytest.raises(InvalidRequest, match="holds a list"):
         VideoSpec.from_config(tmp_path / "list.json")
     (tmp_path / "half.json").write_text("{")
-    with pytest.raises(InvalidSettings, match="cannot be read as JSON"):
+    with pytest.raises(InvalidRequest, match="cannot be read as JSON"):
         ImageSpec.from_config(tmp_path / "half.json")
     (tmp_path / "deep.json").write_text("[" * 100_000)
-    with pytest.raises(InvalidSettings, match="cannot be read as JSON"):
+    with pytest.raises(InvalidRequest, match="cannot be read as JSON"):
         VideoSpec.from_config(tmp_path / "deep.json")
     for other in (None, 3, [], b"folder"):
-        with pytest.raises(InvalidSettings, match=f"settings are a {type(other).__name__}; give a folder, a file"):
+        with pytest.raises(InvalidRequest, match=f"settings are a {type(other).__name__}; give a folder, a file"):
             VideoSpec.from_config(other)  # type: ignore[arg-type]

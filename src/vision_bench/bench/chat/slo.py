@@ -44,6 +44,8 @@ def read_slo(text: str) -> tuple[Limit, ...]:
                 f"--slo {part.strip()!r} is no limit; write name<milliseconds, joined by commas, with a name of "
                 f"{', '.join(NUMBERS)}"
             )
+        if not float(found[3]) > 0.0:
+            raise InvalidRequest(f"--slo {part.strip()!r} is a limit that no answer keeps; give milliseconds above 0")
         limits.append(Limit(found[1], float(found[3]), found[2] == "<="))
     return tuple(limits)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +26,11 @@ Json = dict[str, Any]
 
 MAX_SCHEMA_BYTES = 1024 * 1024
 MIN_LINES = 16
+
+_SAMPLING = ("temperature", "top_p", "seed")
+_BUDGET = ("max_tokens", "max_completion_tokens")
+OWN_KEYS = frozenset(("model", "messages", "stream", "stream_options", "thread_id", *_BUDGET, *_SAMPLING))
+"""Keys of a body that a workload says by itself: two values for one thing, and the report would name the other."""
 
 
 class ChatWorkload(Common, frozen=True, kw_only=True):
@@ -113,7 +119,13 @@ class ChatWorkload(Common, frozen=True, kw_only=True):
             'cache = "unique" knows texts and video; pictures have no variants',
         )
         require(not is_unique or self.encode == "before", 'variants are made before the clock; encode = "before"')
-        require("stream" not in self.extra, "stream is a key of its own; take it out of extra")
+        is_hot = self.temperature is None or 0.0 <= self.temperature < math.inf
+        require(is_hot, f"temperature is {self.temperature}; give a number of 0 or more")
+        require(self.top_p is None or 0.0 < self.top_p <= 1.0, f"top_p is {self.top_p}; give a share above 0, up to 1")
+        for key in OWN_KEYS & self.extra.keys():
+            require(
+                False, f"extra says {key}, which would be sent in place of the workload's own; take it out of extra"
+            )
 
     @property
     def form(self) -> Form:

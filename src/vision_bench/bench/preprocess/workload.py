@@ -91,8 +91,7 @@ def prepare(file: WorkloadFile) -> Prepared:
     """Read and check a workload file and the settings it names.
 
     Raises:
-        InvalidRequest: a key is wrong, or the clip is none that the processor takes.
-        InvalidSettings: no usable settings.
+        InvalidRequest: a key is wrong, the settings are, or the clip is none that the processor takes.
         InvalidMedia: a clip that the processor refuses, such as one that is too short for it.
     """
     workload = file.checked(PreprocessWorkload)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vision_bench.errors import InvalidSettings
+from vision_bench.errors import InvalidRequest
 from vision_bench.preprocess.fast import Kind
 from vision_bench.preprocess.plugins.work import Work
 from vision_bench.preprocess.reference import Frames, Patches
@@ -133,7 +133,7 @@ class _Ours:
             config["max_video_tokens"] = caller.max_video_tokens
         try:
             spec = self.spec.from_config(config, processor=self.processor.__name__)
-        except InvalidSettings:
+        except InvalidRequest:
             self.work.leave("settings")
             return None
         dtype: Kind = "bfloat16" if self.work.rounds and settings.get("return_tensors") == "pt" else "float32"

@@ -50,3 +50,10 @@ def test_what_is_no_limit_is_refused(text: str) -> None:
     """The message lists the numbers that exist."""
     with pytest.raises(InvalidRequest, match="scheduled_ttft_ms"):
         read_slo(text)
+
+
+@pytest.mark.parametrize("text", ["ttft_ms<0", "e2e_ms<=0.0"])
+def test_a_limit_that_no_answer_keeps_is_refused(text: str) -> None:
+    """Otherwise a run would go to its end to say that nothing was good."""
+    with pytest.raises(InvalidRequest, match="no answer keeps"):
+        read_slo(text)

@@ -174,12 +174,26 @@ def test_a_schema_is_sent_and_held_to(tmp_path: Path) -> None:
         ({"promt": "x"}, "did you mean 'prompt'"),
         ({"max_tokens": "8"}, "max_tokens: expected int"),
         ({"threads": -1}, "threads"),
+        ({"temperature": -1.0}, "temperature is -1"),
+        ({"top_p": 0.0}, "top_p is 0"),
+        ({"top_p": 1.5}, "top_p is 1.5"),
     ],
 )
 def test_a_workload_that_cannot_be_sent_is_refused(tmp_path: Path, values: dict[str, Any], says: str) -> None:
     """Before anything is sent, with the key and the remedy."""
     with pytest.raises(InvalidRequest, match=says):
         prepared(tmp_path, **values)
+
+
+@pytest.mark.parametrize("extra", ['model = "other"', "stream = false", "max_tokens = 1", "messages = []", "seed = 1"])
+def test_extra_does_not_say_what_the_workload_says(tmp_path: Path, extra: str) -> None:
+    """It would win over it, and every report would name the wrong one."""
+    path = tmp_path / "w.toml"
+    path.write_text(
+        "".join(f"{key} = {json.dumps(value)}\n" for key, value in SMALLEST.items()) + f"extra = {{{extra}}}\n"
+    )
+    with pytest.raises(InvalidRequest, match=f"extra says {extra.partition(' ')[0]}"):
+        prepare(read_workload(path), can_stream=True, salt="0")
 
 
 def test_what_json_does_not_know_is_refused(tmp_path: Path) -> None:

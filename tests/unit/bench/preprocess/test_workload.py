@@ -12,7 +12,7 @@ from tests.unit.bench.preprocess.made import small_file
 
 from vision_bench.bench.preprocess.workload import prepare
 from vision_bench.bench.workload import WorkloadFile
-from vision_bench.errors import InvalidMedia, InvalidRequest, InvalidSettings
+from vision_bench.errors import InvalidMedia, InvalidRequest
 
 
 def test_each_number_of_workers_runs_with_each_arm_in_turn() -> None:
@@ -52,7 +52,7 @@ def test_a_clip_that_the_processor_refuses_is_refused_before_anything_starts() -
     """One frame is less than a tubelet; settings without a size are none."""
     with pytest.raises(InvalidMedia, match="1 frame"):
         prepare(small_file(frames=1))
-    with pytest.raises(InvalidSettings, match=r"size\.shortest_edge"):
+    with pytest.raises(InvalidRequest, match=r"size\.shortest_edge"):
         prepare(small_file(spec={key: value for key, value in QWEN3_VIDEO.items() if key != "size"}))
 
 

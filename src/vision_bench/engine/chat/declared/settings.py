@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from vision_bench.errors import InvalidSettings
+from vision_bench.errors import InvalidRequest
 
 STREAM_FAILURES = ("truncate", "error-event", "hang")
 
@@ -28,7 +28,7 @@ class Latencies:
     def __post_init__(self) -> None:
         for name in self.__slots__:
             if not 0 <= getattr(self, name) < 1e9:
-                raise InvalidSettings(f"{name} is {getattr(self, name)}; give a number of 0 or more")
+                raise InvalidRequest(f"{name} is {getattr(self, name)}; give a number of 0 or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,9 @@ class DeclaredSettings:
 
     def __post_init__(self) -> None:
         if self.tokens is not None and self.tokens < 1:
-            raise InvalidSettings(f"tokens is {self.tokens}; give 1 or more, or leave it out")
+            raise InvalidRequest(f"tokens is {self.tokens}; give 1 or more, or leave it out")
         if not 0 <= self.fail_rate <= 1:
-            raise InvalidSettings(f"fail_rate is {self.fail_rate}; give a share between 0 and 1")
+            raise InvalidRequest(f"fail_rate is {self.fail_rate}; give a share between 0 and 1")
         read_failure(self.fail_as)
 
 
@@ -85,15 +85,13 @@ def read_failure(text: str) -> Failure:
     """``500`` or another error status, ``truncate``, ``error-event`` or ``hang``.
 
     Raises:
-        InvalidSettings: anything else.
+        InvalidRequest: anything else.
     """
     if text in STREAM_FAILURES:
         return Failure(how=text)
     if re.fullmatch(r"[45]\d\d", text):
         return Failure(status=int(text))
-    raise InvalidSettings(
-        f"a failure is an error status (400-599) or one of {', '.join(STREAM_FAILURES)}, not {text!r}"
-    )
+    raise InvalidRequest(f"a failure is an error status (400-599) or one of {', '.join(STREAM_FAILURES)}, not {text!r}")
 
 
 def read_variant(model: str, served: tuple[str, ...]) -> Variant | None:

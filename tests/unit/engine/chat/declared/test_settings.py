@@ -12,7 +12,7 @@ from vision_bench.engine.chat.declared.settings import (
     read_failure,
     read_variant,
 )
-from vision_bench.errors import InvalidSettings
+from vision_bench.errors import InvalidRequest
 
 SERVED = ("qwen", "qwen-large")
 
@@ -43,17 +43,17 @@ def test_other_names_are_unknown(name: str) -> None:
 @pytest.mark.parametrize("text", ["200", "abc", "", "5000"])
 def test_failure_of_no_kind_is_refused_with_the_kinds(text: str) -> None:
     """The message lists what there is."""
-    with pytest.raises(InvalidSettings, match="truncate, error-event, hang"):
+    with pytest.raises(InvalidRequest, match="truncate, error-event, hang"):
         read_failure(text)
 
 
 def test_wrong_numbers_are_refused_by_name() -> None:
     """Negative and not-a-number times, a rate over 1, no token."""
-    with pytest.raises(InvalidSettings, match="decode_ms is -1"):
+    with pytest.raises(InvalidRequest, match="decode_ms is -1"):
         Latencies(decode_ms=-1)
-    with pytest.raises(InvalidSettings, match="prefill_ms is nan"):
+    with pytest.raises(InvalidRequest, match="prefill_ms is nan"):
         Latencies(prefill_ms=float("nan"))
-    with pytest.raises(InvalidSettings, match=r"fail_rate is 1\.5"):
+    with pytest.raises(InvalidRequest, match=r"fail_rate is 1\.5"):
         DeclaredSettings(fail_rate=1.5)
-    with pytest.raises(InvalidSettings, match="tokens is 0"):
+    with pytest.raises(InvalidRequest, match="tokens is 0"):
         DeclaredSettings(tokens=0)
