@@ -8,7 +8,7 @@ import pytest
 
 from vision_bench.bench.chat.workload import ChatWorkload, prepare
 from vision_bench.bench.preprocess.workload import PreprocessWorkload
-from vision_bench.bench.realtime import specification
+from vision_bench.bench.realtime import keys, specification
 from vision_bench.bench.workload import Common, read_workload
 
 FOLDER = Path(__file__).parents[3] / "workloads"
@@ -16,7 +16,7 @@ FILES = sorted(FOLDER.glob("*.toml"))
 KINDS: dict[str, type[Common]] = {
     "chat": ChatWorkload,
     "preprocess": PreprocessWorkload,
-    "realtime": specification.RealtimeWorkload,
+    "realtime": keys.RealtimeWorkload,
 }
 
 
@@ -35,7 +35,7 @@ def test_the_smallest_example_needs_no_other_file() -> None:
 @pytest.mark.parametrize("name", ["lingbot_forward", "lingbot_live_camera"])
 def test_the_realtime_examples_are_sent_as_they_are(name: str) -> None:
     """With the picture that lies beside them, and nothing to warn of."""
-    prepared = specification.prepare(read_workload(FOLDER / f"{name}.toml"), specification.RealtimeFlags())
+    prepared = specification.prepare(read_workload(FOLDER / f"{name}.toml"), keys.RealtimeFlags())
     assert prepared.workload.num_frames == 477
     assert prepared.warnings == ()
     assert "picture" in prepared.files

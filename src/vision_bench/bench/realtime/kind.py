@@ -13,11 +13,12 @@ from vision_bench.bench.clock import Clock
 from vision_bench.bench.kind import Kind, Link, Loaded, LoadOptions
 from vision_bench.bench.realtime.decoded import VIDEOS, DecodedSession, decode_videos, read_pictures
 from vision_bench.bench.realtime.journal import Journal, lost_sessions
+from vision_bench.bench.realtime.keys import RealtimeFlags
 from vision_bench.bench.realtime.published import published_report
 from vision_bench.bench.realtime.record import SessionRecord, observation
 from vision_bench.bench.realtime.sessions import startup
 from vision_bench.bench.realtime.socket import RealtimeAddress, check_server, read_address, read_truth_lines
-from vision_bench.bench.realtime.specification import Prepared, RealtimeFlags, prepare
+from vision_bench.bench.realtime.specification import Prepared, prepare
 from vision_bench.bench.realtime.step import StepFacts, StepTally
 from vision_bench.bench.realtime.summary import Basis
 from vision_bench.bench.realtime.target import RealtimeTarget

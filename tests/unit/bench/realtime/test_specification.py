@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from vision_bench.bench.realtime.specification import Prepared, RealtimeFlags, prepare
+from vision_bench.bench.realtime.keys import RealtimeFlags
+from vision_bench.bench.realtime.specification import Prepared, prepare
 from vision_bench.bench.realtime.workload import DEFAULT_MODEL, DEFAULT_PROMPT, build_camera_script
 from vision_bench.bench.workload import read_workload
 from vision_bench.errors import InvalidRequest
