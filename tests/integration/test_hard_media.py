@@ -15,8 +15,9 @@ from vision_bench.errors import InvalidMedia
 from vision_bench.media.blackout import sound_packets
 from vision_bench.media.clips import prepare_source
 from vision_bench.media.encoders import choose_encoder
-from vision_bench.media.probe import MediaInfo, probe
+from vision_bench.media.probe import probe
 from vision_bench.media.scene import CutSettings, Prepared
+from vision_bench.media.tracks import MediaInfo
 
 ENCODERS = ("libopenh264", "libx264")
 CUT = [case for case in CASES if case.handling != "reject"]

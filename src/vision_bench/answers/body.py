@@ -15,8 +15,9 @@ from vision_bench.errors import InvalidRequest
 from vision_bench.media.audio import decode_audio
 from vision_bench.media.encode import data_uri, jpeg, wav
 from vision_bench.media.frames import decode_frames
-from vision_bench.media.probe import probe, require_picture
+from vision_bench.media.probe import probe
 from vision_bench.media.sampling import indices_of_count
+from vision_bench.media.tracks import require_picture
 from vision_bench.wire import chat
 
 Dialect = Literal["vllm", "sglang", "openai"]

@@ -19,8 +19,9 @@ from vision_bench.answers.body import KEY_FRAMES, Options, build
 from vision_bench.client.gateway import encode_body
 from vision_bench.client.results import Results
 from vision_bench.errors import InvalidMedia
-from vision_bench.media.probe import MediaInfo, probe
+from vision_bench.media.probe import probe
 from vision_bench.media.sampling import indices_at_fps
+from vision_bench.media.tracks import MediaInfo
 
 TOKEN_SIDE = 32  # pixels of one visual token, after the 2x2 merge of 16-pixel patches
 STEP_TOKENS = (128, 768)

@@ -9,7 +9,8 @@ from pathlib import Path
 import av
 
 from vision_bench.media.container import display_name, open_media
-from vision_bench.media.probe import decode_past_damage, probe, require_picture
+from vision_bench.media.probe import decode_past_damage, probe
+from vision_bench.media.tracks import require_picture
 
 STILL_SECONDS = 1.0
 """How long the one picture of a film is shown that has no second one to tell."""

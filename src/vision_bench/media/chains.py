@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vision_bench.media.probe import AudioTrack, VideoTrack
+from vision_bench.media.tracks import AudioTrack, VideoTrack
 
 Step = tuple[str, str]
 """A filter's name and its arguments."""

@@ -19,8 +19,9 @@ from vision_bench.media.layout import ADHOC, adhoc_name, base_name, blackout_fol
 from vision_bench.media.lock import only_run_in
 from vision_bench.media.manifest import file_hash, read_manifest
 from vision_bench.media.plan import plan_windows
-from vision_bench.media.probe import AudioTrack, Inspection, MediaInfo, inspect_media, require_picture
+from vision_bench.media.probe import Inspection, inspect_media
 from vision_bench.media.scene import CutSettings, Prepared, Progress, Scene
+from vision_bench.media.tracks import AudioTrack, MediaInfo, require_picture
 
 
 def prepare_source(

@@ -19,9 +19,10 @@ from vision_bench.media.encoders import Encoder
 from vision_bench.media.exact import Codecs, Source, write_window
 from vision_bench.media.manifest import clip_entry
 from vision_bench.media.plan import Window, chunks, has_sound_in
-from vision_bench.media.probe import MediaInfo, probe
+from vision_bench.media.probe import probe
 from vision_bench.media.program import Cancelled, can_cut_in_one_go, cut_exactly, cut_run
 from vision_bench.media.times import MAX_START_GAP_SECONDS
+from vision_bench.media.tracks import MediaInfo
 
 RUN_LENGTH = 4
 """Windows that one process cuts at most: more would save little and keep more encoders in memory."""

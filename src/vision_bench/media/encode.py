@@ -13,7 +13,8 @@ from PIL import Image
 
 from vision_bench.errors import InvalidMedia, InvalidRequest
 from vision_bench.media.frames import decode_frames
-from vision_bench.media.probe import probe, require_picture
+from vision_bench.media.probe import probe
+from vision_bench.media.tracks import require_picture
 
 _DARK_LUMA = 24
 """Mean brightness (0 to 255) under which a first frame says nothing about its clip."""

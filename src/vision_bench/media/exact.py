@@ -18,8 +18,9 @@ from vision_bench.errors import InvalidMedia
 from vision_bench.media.chains import Step, form_steps, sound_steps, turn_steps
 from vision_bench.media.container import open_media
 from vision_bench.media.plan import Window
-from vision_bench.media.probe import AudioTrack, VideoTrack, decode_past_damage
+from vision_bench.media.probe import decode_past_damage
 from vision_bench.media.times import PictureTimes
+from vision_bench.media.tracks import AudioTrack, VideoTrack
 
 # A seek that lands too late is tried again from this much earlier, then from the start of the file.
 _EARLIER_SECONDS = 15

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from vision_bench.errors import InvalidMedia, InvalidRequest
 from vision_bench.media.container import READING_ENDS, open_media
-from vision_bench.media.probe import VideoTrack, inspect_media, require_picture
+from vision_bench.media.probe import inspect_media
 from vision_bench.media.sampling import indices_at_fps
 from vision_bench.media.times import PictureTimes
+from vision_bench.media.tracks import VideoTrack, require_picture
 
 
 class DecodedFrames(NamedTuple):

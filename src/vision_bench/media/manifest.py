@@ -12,7 +12,7 @@ from typing import Any
 from vision_bench.drafts import write_whole
 from vision_bench.media.layout import MANIFEST_NAME
 from vision_bench.media.plan import Window
-from vision_bench.media.probe import MediaInfo
+from vision_bench.media.tracks import MediaInfo
 
 FORMAT = 1
 _HASH_BLOCK_BYTES = 1 << 20

@@ -17,6 +17,7 @@ from av.container import InputContainer
 from vision_bench.errors import InvalidMedia
 from vision_bench.media.container import READING_ENDS, display_name, open_media, reason_of
 from vision_bench.media.times import PictureTimes, steady_rate
+from vision_bench.media.tracks import AudioTrack, MediaInfo, VideoTrack
 
 UNKNOWN_CODEC = "unknown"
 _PICTURE_FORMATS = frozenset({"image2", "image2pipe", "ico", "tty"})
@@ -27,72 +28,6 @@ _END_SLACK_SECONDS = 0.5
 _FULL_RANGE = 2  # AVCOL_RANGE_JPEG
 _FALLBACK_RATE = Fraction(25)
 """Frames per second of a raw elementary stream, whose frames carry no time; libav assumes the same."""
-
-
-@dataclass(frozen=True, slots=True)
-class VideoTrack:
-    """The picture track. ``width`` and ``height`` are as shown, after ``rotation``; pixels need not be square.
-
-    Attributes:
-        index: stream index in the container.
-        rotation: degrees clockwise (0, 90, 180, 270) to turn a decoded frame so that it stands upright.
-        is_mirrored: a decoded frame must first be flipped top to bottom, then turned.
-        is_full_range: luma runs from 0 to 255, not from 16 to 235.
-        frames: frames that will be shown, counted from packets.
-        fps: frames per second: exact when constant, else the mean; None for one frame of unknown length.
-        start_seconds: first frame on the container's own clock.
-        duration_seconds: first frame to the end of the last.
-        sample_aspect: width / height of a pixel as coded; None when not stated.
-    """
-
-    index: int
-    codec: str
-    width: int
-    height: int
-    rotation: int
-    pix_fmt: str
-    frames: int
-    fps: Fraction | None
-    is_constant_rate: bool
-    start_seconds: float
-    duration_seconds: float
-    sample_aspect: Fraction | None
-    is_interlaced: bool
-    is_mirrored: bool = False
-    is_full_range: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AudioTrack:
-    """A sound track. ``packets`` may be 0: some containers declare a track and never fill it."""
-
-    index: int
-    codec: str
-    sample_rate: int
-    channels: int
-    language: str | None
-    packets: int
-    start_seconds: float
-    duration_seconds: float
-    is_default: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class MediaInfo:
-    """A whole file. Each warning is ``code: sentence``."""
-
-    name: str
-    container: str
-    size_bytes: int
-    duration_seconds: float
-    video: VideoTrack | None
-    audio: tuple[AudioTrack, ...]
-    warnings: tuple[str, ...]
-
-    @property
-    def has_audio(self) -> bool:
-        """Some sound track holds packets."""
-        return any(track.packets for track in self.audio)
 
 
 class Inspection(NamedTuple):
@@ -153,14 +88,6 @@ def inspect_media(source: Path | bytes, *, name: str | None = None) -> Inspectio
         warnings=tuple(warnings),
     )
     return Inspection(info, times, heard)
-
-
-def require_picture(info: MediaInfo) -> VideoTrack:
-    """The picture track of ``info``, or InvalidMedia that says what the file has instead."""
-    if info.video is None:
-        kinds = f"{len(info.audio)} sound track{'s' if len(info.audio) != 1 else ''}"
-        raise InvalidMedia(f"{info.name}: no picture track, only {kinds}; give a file with a picture")
-    return info.video
 
 
 @dataclass(slots=True)

@@ -16,7 +16,8 @@ from vision_bench.errors import InvalidMedia
 from vision_bench.media.blackout import black_frame
 from vision_bench.media.container import open_media, reason_of
 from vision_bench.media.encoders import choose_encoder
-from vision_bench.media.probe import probe, require_picture
+from vision_bench.media.probe import probe
+from vision_bench.media.tracks import require_picture
 
 _TIME_TOLERANCE = 1e-6
 _QUALITY = "17"

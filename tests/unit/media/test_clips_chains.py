@@ -13,8 +13,8 @@ from vision_bench.media import encoders
 from vision_bench.media.chains import as_text, form_steps, sound_steps, turn_steps
 from vision_bench.media.container import display_name
 from vision_bench.media.encoders import choose_encoder, parse_bitrate
-from vision_bench.media.probe import AudioTrack, VideoTrack
 from vision_bench.media.program import file_argument
+from vision_bench.media.tracks import AudioTrack, VideoTrack
 
 
 def track(**changes: Any) -> VideoTrack:

@@ -13,7 +13,8 @@ import pytest
 from PIL import Image
 
 from vision_bench.errors import InvalidMedia
-from vision_bench.media.probe import inspect_media, probe, require_picture
+from vision_bench.media.probe import inspect_media, probe
+from vision_bench.media.tracks import require_picture
 
 
 def film(

@@ -156,8 +156,9 @@ def _film(
     use_audio: bool,
     seconds: float | None,
 ) -> Clip:
-    from vision_bench.media.probe import probe, require_picture  # noqa: PLC0415
+    from vision_bench.media.probe import probe  # noqa: PLC0415
     from vision_bench.media.sampling import indices_at_fps, indices_of_count  # noqa: PLC0415
+    from vision_bench.media.tracks import require_picture  # noqa: PLC0415
 
     info = probe(data, name=path.name)
     picture = require_picture(info)

@@ -30,8 +30,9 @@ from vision_bench.engine.chat.perception.wording import language_of
 from vision_bench.engine.chat.tokens import VIDEO_MAX_PIXELS
 from vision_bench.media.audio import decode_audio
 from vision_bench.media.frames import DecodedFrames, decode_frames, fit_pixels
-from vision_bench.media.probe import probe, require_picture
+from vision_bench.media.probe import probe
 from vision_bench.media.sampling import indices_at_fps, indices_of_count
+from vision_bench.media.tracks import require_picture
 
 MOST_PIXELS = 25_000_000
 """Of all sampled frames of one video together (75 MB). More frames than 32 therefore get fewer pixels each, as in

@@ -18,8 +18,9 @@ from vision_bench.engine.chat.tokens import (
     video_tokens,
 )
 from vision_bench.errors import InvalidMedia
-from vision_bench.media.probe import MediaInfo, probe
+from vision_bench.media.probe import probe
 from vision_bench.media.sampling import indices_at_fps
+from vision_bench.media.tracks import MediaInfo
 
 DEFAULT_FPS = 2.0
 """What Qwen's loader takes from a video when nobody says otherwise, frames a second."""
