@@ -72,6 +72,24 @@ async def test_a_segment_is_one_video() -> None:
         assert pictures(sent_url(upstream, "video_url"), "video") == [jpeg(10 + 2 * index) for index in indices]
         assert 5 <= len(indices) <= 6
         assert indices == sorted(indices)
+        seen = told["vision_bench"]["newest"]
+        assert seen == [{"stream_id": stream["id"], "frame_index": 19, "timestamp_ms": 1900}]
+
+
+async def test_a_receipt_names_the_newest_frame_of_each_stream_once() -> None:
+    """However old what was asked for is: two references to one stream and one to another make two entries."""
+    async with stub_upstream() as upstream, live_gateway(upstream) as rig:
+        first, second = await new_stream(rig), await new_stream(rig)
+        put(rig, first["id"], count=7)
+        put(rig, second["id"], count=3)
+        asked = [(first["id"], 0), (second["id"], 1), (first["id"], 2)]
+        urls = [f"stream://streams/{id_}?frame_index={index}" for id_, index in asked]
+        body = about(urls[0])
+        body["messages"][0]["content"] += [{"type": "image_url", "image_url": {"url": url}} for url in urls[1:]]
+        receipt = (await rig.client.post(BETA, json=body)).json()["vision_bench"]
+        assert [(frame["stream_id"], frame["frame_index"]) for frame in receipt["frames"]] == asked
+        newest = [(seen["stream_id"], seen["frame_index"]) for seen in receipt["newest"]]
+        assert newest == [(first["id"], 6), (second["id"], 2)]
 
 
 async def test_frames_of_two_sizes_become_one_video() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from starlette.types import Message, Send
 
@@ -11,6 +11,7 @@ from vision_bench.gateway.live_server import LiveServer
 from vision_bench.live.answers import ReceiptStream, with_receipt
 from vision_bench.live.clocks import Offset
 from vision_bench.live.receipt import (
+    NewestFrame,
     Receipt,
     cache_of,
     chosen_frame,
@@ -35,6 +36,7 @@ class Account:
         self._clock_id = live.clock_id
         self._offsets = tuple(offsets)
         self._frames: list[tuple[str, Frame]] = []
+        self._newest: tuple[NewestFrame, ...] = ()
         self._stamps = {"asked": live.stamp(exchange.began_ns)}
         self._live = live
 
@@ -44,6 +46,12 @@ class Account:
         if frames:
             newest = max((frame for _, frame in frames), key=lambda frame: frame.received_ns)
             self._stamps = {**newest.stamps, **self._stamps}
+
+    def saw(self, newest: Mapping[str, Frame | None]) -> None:
+        """The newest frame of each stream, by its id, at the moment of the choice."""
+        self._newest = tuple(
+            NewestFrame(id_, frame.index, frame.stream_ms) for id_, frame in newest.items() if frame is not None
+        )
 
     def stamp(self, name: str, at_ns: int) -> None:
         """A reading of the server's clock."""
@@ -65,6 +73,7 @@ class Account:
         return receipt_bodies(
             Receipt(
                 frames=tuple(chosen_frame(id_, frame, selected_ns=selected_ns) for id_, frame in self._frames),
+                newest=self._newest,
                 stamps=self._stamps,
                 offsets=self._offsets,
                 payload_bytes=self.payload_bytes,

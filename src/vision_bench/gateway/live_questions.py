@@ -99,6 +99,7 @@ class Question:
                 raise
         except StreamFailure as failure:
             raise _refusal(failure, is_beta=self._is_beta) from failure
+        newest = {stream.id: stream.ring.newest for stream in streams}  # nothing ran since the choice
         selected_ns = self._live.clock()
         account = Account(
             exchange=exchange_of(scope),
@@ -107,6 +108,7 @@ class Question:
             offsets=[stream.offset for stream in streams if stream.offset is not None],
         )
         account.chose([(stream.id, frame) for stream, frames in zip(streams, chosen, strict=True) for frame in frames])
+        account.saw(newest)
         account.stamp("selected", selected_ns)
         async with self._room(sum(map(encoded_bytes, chosen)), account.exchange):
             try:

@@ -78,6 +78,15 @@ class ChosenFrame:
 
 
 @dataclass(frozen=True, slots=True)
+class NewestFrame:
+    """The newest frame that a stream held when frames of it were chosen, whether it was one of them or not."""
+
+    stream_id: str
+    frame_index: int
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Size:
     """Of a picture, in pixels."""
 
@@ -103,6 +112,8 @@ class Receipt:
     """
 
     frames: tuple[ChosenFrame, ...] = ()
+    newest: tuple[NewestFrame, ...] = ()
+    """Of each stream that was asked about: a segment's last frame lies behind it by up to ``1 / max_fps``."""
     stamps: Mapping[str, Stamp] = field(default_factory=dict)
     offsets: tuple[Offset, ...] = ()
     reported_ms: Mapping[str, float] = field(default_factory=dict)

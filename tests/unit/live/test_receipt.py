@@ -14,6 +14,7 @@ from vision_bench.live.receipt import (
     TOTALS,
     Cache,
     ChosenFrame,
+    NewestFrame,
     Receipt,
     Size,
     cache_of,
@@ -36,6 +37,7 @@ def on(clock: str, **readings_ms: float) -> dict[str, Stamp]:
 
 WHOLE = Receipt(
     frames=(ChosenFrame("a", 312, 12_480, 33.5, 640, 360, 20_000),),
+    newest=(NewestFrame("a", 340, 13_600),),
     stamps=on("camera", captured=5000, sent=5009)
     | on("gateway", arrived=120, released=120.5, decoded=126, stored=128, asked=150, selected=150.25, encoded=151)
     | on("gateway", permitted=160, first_token=250, final_token=400)

@@ -22,7 +22,10 @@ ITEM_FAILED = "item_failed"
 """Outcome of a batch some of whose items have no answer."""
 
 MAX_DETAIL = 300
-_RECEIPT = ("frames", "stamps", "offsets", "reported_ms", "payload_bytes", "resized", "visual_tokens", "cache")
+_RECEIPT = (
+    *("frames", "newest", "stamps", "offsets", "reported_ms"),
+    *("payload_bytes", "resized", "visual_tokens", "cache"),
+)
 """Of a receipt: what its stages are computed from."""
 _TIMING = re.compile(r"\s*([\w-]+)\s*;(?:[^,]*;)?\s*dur=(\d+(?:\.\d+)?)")
 

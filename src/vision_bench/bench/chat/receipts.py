@@ -55,9 +55,9 @@ class Receipts:
         self._samples.put("payload_bytes", receipt.payload_bytes)
         self._samples.put("visual_tokens", receipt.visual_tokens)
         if receipt.frames:
-            newest = receipt.frames[-1]
-            self._samples.put("age_ms", newest.age_ms)
-            self._newest.add((newest.stream_id, newest.frame_index))
+            self._samples.put("age_ms", receipt.frames[-1].age_ms)
+        # Records of before receipts told the newest of a stream have the newest chosen alone.
+        self._newest.update((seen.stream_id, seen.frame_index) for seen in receipt.newest or receipt.frames[-1:])
         if receipt.cache.cache_hit is not None:
             self._cache["told"] += 1
             self._cache["hits"] += receipt.cache.cache_hit

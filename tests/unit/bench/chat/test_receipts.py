@@ -144,6 +144,16 @@ def test_the_cache_is_what_the_upstream_told() -> None:
     assert summary["cache"] == {"told": 2, "hits": 1, "cached_input_tokens": 32}
 
 
+def test_newest_frames_are_those_of_the_streams_where_receipts_name_them() -> None:
+    """Segments that end with the same frame on the grid while the stream goes on are about different moments; a record
+    whose receipt does not name them has the last frame chosen."""
+    at_ms = {name: float(place) for place, name in enumerate(PATH)}
+    newest = [[{"stream_id": "s", "frame_index": index, "timestamp_ms": index * 100}] for index in (8, 9, 9)]
+    told = [record_at(at_ms, newest=seen) for seen in newest]
+    assert summary_of(*told)[0]["frames"]["distinct_newest"] == 2
+    assert summary_of(*told, record_at(at_ms), record_at(at_ms))[0]["frames"]["distinct_newest"] == 3
+
+
 def test_a_run_without_receipts_has_none() -> None:
     """No receipt, and one that is none: there is no table of nothing."""
     receipts = Receipts()
