@@ -9,6 +9,7 @@ import struct
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from benchmarks.soak.plan import Ask, Conversation
@@ -31,7 +32,7 @@ class Seen:
 
     Attributes:
         outcome: see ``faults``; or ``hang``, ``foreign`` (what belongs to another request), ``closed`` (no answer),
-            ``odd: …``.
+            ``unasked`` (a broken answer in front of it ended the connection), ``odd: …``.
         lines: of a batch: outcome of every line by its id.
         began, ended: on the caller's monotonic clock, seconds.
     """
@@ -82,6 +83,9 @@ class Caller:
             next(one for one in seen if not one.ended).outcome = "hang"
         except (ConnectionError, asyncio.IncompleteReadError):
             pass  # the rest of them got no answer, and say so
+        for before, one in pairwise(seen):
+            if one.outcome == "closed" and before.outcome.startswith(("broken", "unasked")):
+                one.outcome = "unasked"
         now = time.monotonic()
         for one in seen:
             one.began, one.ended = one.began or now, one.ended or now

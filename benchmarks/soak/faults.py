@@ -94,7 +94,7 @@ REFUSED: Mapping[str, Outcomes] = {
 """What a caller sees whose request is none: the upstream never hears of it, or not of all of it. What is no HTTP has
 no answer of its own when it stands behind a request that still has to get one."""
 
-OUTAGE = _seen("connect_failed", "truncated", "broken:truncated")
+OUTAGE = _seen("connect_failed", "truncated", "broken:truncated", "unasked")
 """What anybody may see beside it while the upstream is being stopped and started."""
 
 CROWD = _seen("acquire_timeout")
