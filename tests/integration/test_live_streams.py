@@ -168,6 +168,38 @@ async def test_a_viewer_may_wait_for_a_frame() -> None:
         assert (await looking[1]).status_code == 404
 
 
+async def test_a_viewer_who_leaves_waits_no_longer(caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody looks for the frame any more, and the request counts as left by its caller, not as a failure of ours."""
+    async with live_gateway(NOWHERE) as rig:
+        stream = await new_stream(rig)
+        view = (await rig.client.post(f"/v1beta/streams/{stream['id']}/viewer-token")).json()["view"]
+        ring = stream_of(rig, stream["id"]).ring
+        shown = {"Authorization": f"Bearer {view['token']}"}
+        looking = asyncio.create_task(rig.client.get(f"{view['url']}?frame_index=9&wait_ms=60000", headers=shown))
+        await until(lambda: ring._waiting)
+        looking.cancel()
+        await until(lambda: not ring._waiting, within_seconds=30)
+        await until(lambda: rig.app.state.metrics.in_progress == 0)
+        page = (await rig.client.get("/metrics")).text
+    assert 'requests_total{outcome="client_left",route="/live/view/{stream_id}",status_class="4xx"} 1.0' in page
+    assert "failed" not in caplog.text
+
+
+async def test_who_leaves_within_a_small_body_is_no_failure_of_ours(caplog: pytest.LogCaptureFixture) -> None:
+    """The stream is not made, and no error is logged."""
+    async with live_gateway(NOWHERE) as rig:
+        _, writer = await asyncio.open_connection("127.0.0.1", rig.port)
+        writer.write(b"POST /v1beta/streams HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{")
+        metrics = rig.app.state.metrics
+        await until(lambda: metrics.in_progress == 1)
+        writer.transport.abort()
+        await until(lambda: metrics.in_progress == 0)
+        page = (await rig.client.get("/metrics")).text
+        assert not list(live_of(rig).registry)
+    assert 'requests_total{outcome="client_left",route="/v1beta/streams",status_class="4xx"} 1.0' in page
+    assert "failed" not in caplog.text
+
+
 async def test_openais_list_of_models_tells_the_status_too() -> None:
     """One field more of each card, in the list and alone; without live streams there is none."""
     cards = {"object": "list", "data": [{"id": "org/qwen", "object": "model", "created": 5, "owned_by": "me"}]}

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vision_bench.gateway.admission import Admission
 from vision_bench.gateway.docs_pages import add_docs_pages
-from vision_bench.gateway.exchange import Refusal, exchange_of
+from vision_bench.gateway.exchange import ClientLeft, Refusal, exchange_of
 from vision_bench.gateway.exposition import Exposition, GatewayCollector
 from vision_bench.gateway.fleet import Fleet
 from vision_bench.gateway.keys import ApiKeys
@@ -207,7 +208,9 @@ async def _refused(request: Request, refusal: Exception) -> Response:
     return Response(refusal.body, refusal.status, media_type="application/json", headers=refusal.headers)
 
 
-async def _our_failure(request: Request, _problem: Exception) -> Response:
-    """A bug behind the front. The front logs it."""
+async def _our_failure(request: Request, problem: Exception) -> Response:
+    """A bug behind the front, which logs it; a caller who left is none, and gets no answer."""
+    if isinstance(problem, ClientLeft | ClientDisconnect):
+        raise ClientLeft from problem
     refusal = our_failure(exchange_of(request.scope).request_id)
     return Response(refusal.body, refusal.status, media_type="application/json")

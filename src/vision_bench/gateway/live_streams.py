@@ -10,7 +10,7 @@ from typing import Any, cast, get_args
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
-from vision_bench.gateway.exchange import Refusal, exchange_of
+from vision_bench.gateway.exchange import Refusal, exchange_of, unless_client_leaves
 from vision_bench.gateway.live_origins import preflight
 from vision_bench.gateway.live_server import VIEW_SECONDS, LiveServer
 from vision_bench.gateway.live_shapes import InvalidBody
@@ -18,6 +18,7 @@ from vision_bench.live.failures import StreamFailure
 from vision_bench.live.pull import Pull
 from vision_bench.live.references import FrameReference, parse_reference
 from vision_bench.live.registry import Source, Stream
+from vision_bench.live.ring import Frame
 from vision_bench.live.selection import select_in_time
 from vision_bench.live.shapes import created_body, deleted_body, keepalive_body, status_body
 
@@ -109,11 +110,17 @@ async def view(request: Request, stream_id: str) -> Response:
     stream = live.by_token(request, "view", stream_id)
     query = request.scope["query_string"].decode("latin-1") or "frame_index=-1"
     reference = cast(FrameReference, parse_reference(f"stream://streams/{stream.id}?{query}", "image_url"))
+    found: list[Frame] = []
+
+    async def look() -> None:
+        found.extend(await select_in_time(stream.ring, reference))
+
     try:
-        frame = (await select_in_time(stream.ring, reference))[0]
+        await unless_client_leaves(request.receive, look())
     except StreamFailure:
         live.registry.by_id(stream.id)  # a stream that ended meanwhile holds nothing: then that is why
         raise
+    frame = found[0]
     headers = {
         "X-Frame-Index": str(frame.index),
         "X-Timestamp-Ms": str(frame.stream_ms),
