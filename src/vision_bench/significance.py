@@ -13,6 +13,7 @@ import operator
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Literal
 
 from vision_bench.stats import CONFIDENCE, Interval
@@ -63,7 +64,7 @@ def autocorrelation_time(values: Sequence[float]) -> float:
 
 
 def block_length(*series: Sequence[float]) -> int:
-    """Length of a block for these series: twice the longest memory, and no less than the cube root of their length.
+    """Length of a block for these series: three times the longest memory, and at least the cube root of their length.
 
     Times are taken as logarithms; infinite ones as the longest that is not.
     """
@@ -74,7 +75,7 @@ def block_length(*series: Sequence[float]) -> int:
             continue
         top = max(finite)
         logs = [math.log(min(value, top)) for value in values if value > 0.0]
-        memory = math.ceil(2.0 * autocorrelation_time(logs)) if len(logs) > 1 else 1
+        memory = math.ceil(3.0 * autocorrelation_time(logs)) if len(logs) > 1 else 1
         longest = max(longest, memory, math.ceil(len(values) ** (1.0 / 3.0)))
     return longest
 
@@ -111,11 +112,26 @@ def quantile_ratios(
         ):
             kept.append(_log_ratio(low, high))
     whole = zip(first.quantiles([1] * len(a), fractions), second.quantiles([1] * len(b), fractions), strict=True)
-    return [_ratio(low, high, kept, edge) for (low, high), kept in zip(whole, draws, strict=True)]
+    stretch = _stretch(min(len(a), len(b)) / block)
+    return [_ratio(low, high, kept, edge, stretch) for (low, high), kept in zip(whole, draws, strict=True)]
 
 
-def _ratio(low: float | None, high: float | None, draws: list[float], edge: float) -> Ratio:
+def _stretch(blocks: float) -> float:
+    """How much wider than the resamples of so few blocks the truth may lie: Student's t over the normal distribution,
+    and the variance's lost degree of freedom. Without it equal arms of 14 blocks were told apart in a tenth of all
+    cases, not a twentieth."""
+    df = max(blocks - 1.0, 2.0)
+    z = NormalDist().inv_cdf(1.0 - ALPHA / 2.0)
+    # Cornish and Fisher's expansion of t's quantile: within 0.2 % from 9 degrees of freedom on.
+    t = z + (z**3 + z) / (4.0 * df) + (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / (96.0 * df**2)
+    return t / z * math.sqrt((df + 1.0) / df)
+
+
+def _ratio(low: float | None, high: float | None, draws: list[float], edge: float, stretch: float) -> Ratio:
     """NaN among ``draws`` is a resample that tells nothing; it speaks against whatever is claimed."""
+    centre = _log_ratio(low, high)
+    if math.isfinite(centre):
+        draws = [centre + stretch * (draw - centre) for draw in draws]
     untold = sum(map(math.isnan, draws))
     told = sorted(draw for draw in draws if not math.isnan(draw))
     under, over = bisect.bisect_right(told, 0.0), len(told) - bisect.bisect_left(told, 0.0)

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vision_bench.significance import ALPHA, autocorrelation_time, block_length, holm, mcnemar, quantile_ratios
+from vision_bench.significance import (
+    ALPHA,
+    FEWEST_BLOCKS,
+    autocorrelation_time,
+    block_length,
+    holm,
+    mcnemar,
+    quantile_ratios,
+)
 
 times = st.floats(0.1, 1e5) | st.just(math.inf)
 samples = st.lists(times, min_size=2, max_size=40)
@@ -49,6 +58,28 @@ def test_a_factor_on_every_request_is_found(values: list[float], factor: float) 
         assert ratio.estimate == pytest.approx(factor)
         assert ratio.interval == pytest.approx((factor, factor))
         assert ratio.p_differs == pytest.approx(0.02) and ratio.p_outside == 1.0
+
+
+def test_equal_arms_whose_requests_hang_together_are_rarely_told_apart() -> None:
+    """A lognormal queue with a memory of four requests, drawn anew for each arm: in a twentieth at most."""
+    rng = random.Random(250)
+    told_apart = []
+    for _ in range(120):
+        a, b = _with_memory(250, rng), _with_memory(250, rng)
+        block = block_length(a, b)
+        if block * FEWEST_BLOCKS <= 250:
+            ratios = quantile_ratios(a, b, (0.5, 0.9), margin=0.05, is_paired=True, block=block, resamples=199)
+            told_apart += [ratio.p_differs <= ALPHA for ratio in ratios]
+    assert len(told_apart) > 200
+    assert sum(told_apart) <= 0.05 * len(told_apart)
+
+
+def _with_memory(count: int, rng: random.Random) -> list[float]:
+    level, values = rng.gauss(0, 1), []
+    for _ in range(count):
+        level = 0.6 * level + 0.8 * rng.gauss(0, 1)
+        values.append(100.0 * math.exp(0.2 * level))
+    return values
 
 
 @given(p_values)
