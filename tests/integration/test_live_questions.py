@@ -168,6 +168,34 @@ async def test_questions_that_fill_the_buffer_do_not_wait_for_one_another() -> N
         assert live_of(rig).pictures.held_bytes == 0
 
 
+async def test_metrics_show_questions_whose_pictures_wait_for_room() -> None:
+    """Of two that fill more than all of it one runs and one waits, and no body does; behind both nothing is held."""
+    size = 1_000_000
+    async with (
+        stub_upstream(answers(delay_seconds=60)) as upstream,
+        live_gateway(upstream, gateway_max_body_bytes=size, gateway_buffer_bytes=size) as rig,
+    ):
+        stream = await new_stream(rig)
+        ring, room = stream_of(rig, stream["id"]).ring, live_of(rig).pictures
+        picture = jpeg(9) + b"\x00" * (size * 9 // 20)
+        assert ring.append(picture, width=64, height=48, at_ns=1, received_ns=live_of(rig).clock()) is not None
+        body = about(f"stream://streams/{stream['id']}?frame_index=0")
+        asking = [asyncio.create_task(rig.client.post(BETA, json=body)) for _ in range(2)]
+        await until(lambda: room.waiting == 1)
+        held, page = room.held_bytes, (await rig.client.get("/metrics")).text
+        for call in asking:
+            call.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+        await until(lambda: room.waiting == room.held_bytes == 0, within_seconds=30)
+    shown = {line.partition(" ")[0]: line.partition(" ")[2] for line in page.splitlines()}
+    told = {name: float(shown[f"vision_bench_gateway_{name}"]) for name in _ROOM}
+    assert told == dict(zip(_ROOM, (held, 1, 0), strict=True))
+    assert held > size // 2
+
+
+_ROOM = ("picture_bytes", "questions_waiting_for_room", "requests_waiting_for_room")
+
+
 async def test_a_damaged_frame_is_told_and_not_a_failure_of_ours() -> None:
     """400 with the frame, in each API's shape; the frames behind it can be asked about."""
     async with stub_upstream() as upstream, live_gateway(upstream) as rig:

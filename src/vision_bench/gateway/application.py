@@ -154,12 +154,16 @@ def _lifespan(
             )
             app.state.readiness = await opened.enter_async_context(Readiness(app.state.fleet))
             app.state.vllm = VLLMClient(app.state.fleet, timeout_seconds=settings.vllm_timeout_seconds)
-            collector = GatewayCollector(app.state.metrics, app.state.buffer, app.state.fleet, version=app.version)
-            app.state.exposition = Exposition(collector)
+            pictures: Buffer | None = None
             if settings.live_enabled:
                 from vision_bench.gateway.live_application import running_live  # noqa: PLC0415  # as above
 
                 await opened.enter_async_context(running_live(app, settings))
+                pictures = app.state.live.pictures
+            collector = GatewayCollector(
+                app.state.metrics, app.state.buffer, app.state.fleet, version=app.version, pictures=pictures
+            )
+            app.state.exposition = Exposition(collector)
             app.state.routes = DirectRoutes.made(app.state)
             yield {LIMITS_KEY: ConnectionLimits.of(settings)}
 

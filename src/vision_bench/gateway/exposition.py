@@ -38,11 +38,18 @@ class Exposition:
 
 
 class GatewayCollector(Collector):
-    """Reads the counts, and the gauges where they live: the hot path knows nothing of Prometheus."""
+    """Reads the counts, and the gauges where they live: the hot path knows nothing of Prometheus.
 
-    def __init__(self, metrics: Metrics, buffer: Buffer, fleet: Fleet, *, version: str) -> None:
+    Args:
+        pictures: room for pictures of live streams; None where there are no streams.
+    """
+
+    def __init__(
+        self, metrics: Metrics, buffer: Buffer, fleet: Fleet, *, version: str, pictures: Buffer | None = None
+    ) -> None:
         self._metrics = metrics
         self._buffer = buffer
+        self._pictures = pictures
         self._fleet = fleet
         self._version = version
 
@@ -86,6 +93,10 @@ class GatewayCollector(Collector):
         yield _gauge("buffered_bytes", "Room that bodies hold.", buffer.held_bytes)
         yield _gauge("buffer_limit_bytes", "GATEWAY_BUFFER_BYTES.", buffer.limit_bytes)
         yield _gauge("requests_waiting_for_room", "Requests that are not read for want of room.", buffer.waiting)
+        pictures = self._pictures
+        held_bytes, waiting = (pictures.held_bytes, pictures.waiting) if pictures else (0, 0)
+        yield _gauge("picture_bytes", "Room that pictures of live streams hold.", held_bytes)
+        yield _gauge("questions_waiting_for_room", "Questions whose pictures have no room yet.", waiting)
         yield _gauge("queue_length", "Calls that wait for a permit.", self._fleet.admission.waiting)
         waits = {(): self._metrics.queue_seconds}
         yield _histogram("queue_wait_seconds", "Each call's wait for room and a permit.", waits)
