@@ -213,7 +213,8 @@ class AnswerReader:
         record.par_ns = self._now()
 
     def _take_receipt(self, told: object) -> None:
-        """Stages that one clock measured join the server's times; the readings themselves are kept in the record."""
+        """Stages that one clock measured join the server's times, under names of their own: a receipt's ``queue`` is
+        another stretch than Server-Timing's. The readings themselves are kept in the record."""
         if not isinstance(told, dict):
             return
         record = self._record
@@ -221,7 +222,7 @@ class AnswerReader:
         stages = told.get("stages")
         for stage in stages if isinstance(stages, list) else []:
             if isinstance(stage, dict) and isinstance(stage.get("ms"), int | float):
-                record.server_ms[f"{stage.get('stage')}_ms"] = float(stage["ms"])
+                record.server_ms[f"receipt_{stage.get('stage')}_ms"] = float(stage["ms"])
         frames = told.get("frames")
         if isinstance(frames, list) and frames and isinstance(frames[-1], dict):
             record.server_ms |= _numbers({"frame_age_ms": frames[-1].get("age_ms"), "frames": len(frames)})

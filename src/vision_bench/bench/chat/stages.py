@@ -56,8 +56,8 @@ _SILENT = "the server does not tell"
 _NO_EVENTS = "no events were streamed"
 
 STAGES = (
-    Stage("frame_capture", "receipt: the camera's clock", _OUTSIDE, _told("capture_ms")),
-    Stage("video_transport", "receipt", _OUTSIDE_OR_RANGE, _told("transport_ms")),
+    Stage("frame_capture", "receipt: the camera's clock", _OUTSIDE, _told("receipt_capture_ms")),
+    Stage("video_transport", "receipt", _OUTSIDE_OR_RANGE, _told("receipt_transport_ms")),
     Stage("selection", "client", _BEFORE, lambda record: between_ms(record.dec_ns, record.sel_ns)),
     Stage("encoding", "client", _BEFORE, lambda record: between_ms(record.sel_ns, record.ser_ns)),
     Stage(

@@ -129,6 +129,18 @@ def test_what_the_server_tells_of_itself_is_kept() -> None:
     assert (record.cached_tokens, record.media_tokens) == (4, {"video": 5})
 
 
+def test_a_receipt_s_stages_stand_beside_what_server_timing_told() -> None:
+    """Both have a queue, and they are not the same: neither is written over. A stage without a number is left out."""
+    stages = [{"stage": "queue", "ms": 7.25}, {"stage": "upstream", "ms": 3}, {"stage": "decode", "ms": None}]
+    receipt = {"stages": stages, "frames": [{"age_ms": 4.0}], "newest": [{"frame_index": 9}]}
+    headers = WHOLE | {"server-timing": "queue;dur=0.5, upstream;dur=12"}
+    record = read([answer(vision_bench=receipt)], headers)
+    told = {"queue_ms": 0.5, "upstream_ms": 12.0, "receipt_queue_ms": 7.25, "receipt_upstream_ms": 3.0}
+    assert record.server_ms == told | {"frame_age_ms": 4.0, "frames": 1.0}
+    assert record.receipt is not None
+    assert record.receipt["newest"] == [{"frame_index": 9}]
+
+
 @pytest.mark.parametrize(
     "usage", [None, 3, {"prompt_tokens": "x", "completion_tokens": -1}, {"completion_tokens": True}]
 )
