@@ -22,7 +22,8 @@ def command(
 
     The stream's id is told first, so that questions can be asked while it plays.
 
-    Exit status: 0 every picture was stored; 3 some were dropped or skipped.
+    Exit status: 0 every picture was stored; 3 some were dropped or skipped, or the stream broke off; 4 no stream was
+    made: the gateway is not there, or refuses (a wrong key, too many streams).
     """
     import asyncio
     import dataclasses
@@ -31,8 +32,13 @@ def command(
     from vision_bench.cli.console import bar
     from vision_bench.client.live_film import Published
     from vision_bench.client.publish import publish
+    from vision_bench.errors import UpstreamError
+
+    is_made = False
 
     def tell(stream_id: str) -> None:
+        nonlocal is_made
+        is_made = True
         click.echo(f"stream {stream_id}", err=as_json)
 
     with bar("pictures") as step:
@@ -40,18 +46,23 @@ def command(
         def count(so_far: Published) -> None:
             step(advance=1, note=f"{so_far.stored} stored, {so_far.dropped.total()} dropped, {so_far.skipped} skipped")
 
-        published = asyncio.run(
-            publish(
-                film,
-                gateway=gateway,
-                api_key=api_key,
-                max_fps=max_fps,
-                rounds=rounds or None,
-                keep=keep,
-                on_stream=tell,
-                on_picture=count,
-            )
+        showing = publish(
+            film,
+            gateway=gateway,
+            api_key=api_key,
+            max_fps=max_fps,
+            rounds=rounds or None,
+            keep=keep,
+            on_stream=tell,
+            on_picture=count,
         )
+        try:
+            published = asyncio.run(showing)
+        except UpstreamError as problem:
+            if is_made:
+                raise
+            click.echo(f"error: {problem}", err=True)
+            return 4
     if as_json:
         click.echo(json.dumps(dataclasses.asdict(published)))
     else:
