@@ -27,14 +27,15 @@ def pulling() -> int:
     return sum(thread.name == "live-pull" for thread in threading.enumerate())
 
 
-def film(path: Path, *, fps: int = 10, frames: int = 10, **options: Any) -> None:
+def film(path: Path, *, fps: int = 10, frames: int = 10, size: tuple[int, int] = (64, 48), **options: Any) -> None:
     """Grey pictures that become lighter."""
     with av.open(str(path), "w", **options) as container:
         track: Any = container.add_stream("libx264", rate=fps)
-        track.width, track.height, track.pix_fmt = 64, 48, "yuv420p"
+        width, height = size
+        track.width, track.height, track.pix_fmt = width, height, "yuv420p"
         track.options = {"g": str(fps)}
         for index in range(frames):
-            picture = np.full((48, 64, 3), 40 + 5 * (index % 20), np.uint8)
+            picture = np.full((height, width, 3), 40 + 5 * (index % 20), np.uint8)
             container.mux(track.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
         container.mux(track.encode(None))
 
@@ -137,9 +138,12 @@ async def test_a_camera_that_is_not_allowed_or_not_there(monkeypatch: pytest.Mon
 
 
 @asynccontextmanager
-async def play_list(folder: Path, change: dict[str, bytes]) -> AsyncIterator[tuple[str, list[str]]]:
+async def play_list(
+    folder: Path, change: dict[str, bytes], size: tuple[int, int] = (64, 48)
+) -> AsyncIterator[tuple[str, list[str]]]:
     """An HLS play list over HTTP: its address, and the paths that were asked for. ``change``: other answers."""
-    film(folder / "list.m3u8", fps=10, frames=40, format="hls", options={"hls_time": "1", "hls_list_size": "0"})
+    options = {"hls_time": "1", "hls_list_size": "0"}
+    film(folder / "list.m3u8", fps=10, frames=40, size=size, format="hls", options=options)
     asked: list[str] = []
 
     async def behave(request: StubRequest, writer: asyncio.StreamWriter) -> None:
@@ -188,3 +192,20 @@ async def test_a_play_list_leads_nowhere_else(elsewhere: str, tmp_path: Path) ->
                 assert answer.status_code == 422
                 assert "hush" not in answer.text
         assert inside.requests == []
+
+
+@pytest.mark.parametrize("kind", ["file", "hls"])
+async def test_a_source_of_huge_pictures_is_refused(kind: str, tmp_path: Path) -> None:
+    """422 with their size and the limit, before one is decoded; no stream and no thread stay."""
+    async with (
+        play_list(tmp_path, {}, size=(320, 240)) as (url, _),
+        live_gateway(NOWHERE, live_pull_hosts="127.0.0.1", live_pull_folder=tmp_path, live_max_pixels=1000) as rig,
+    ):
+        film(tmp_path / "huge.mp4", size=(320, 240))
+        source = {"type": kind, "url": url if kind == "hls" else "huge.mp4"}
+        answer = await rig.client.post("/v1beta/streams", json={"source": source})
+        assert answer.status_code == 422
+        assert "320x240, 65536 pixels" in answer.json()["detail"]
+        assert "hush" not in answer.text
+        assert not [stream for stream in live_of(rig).registry if stream.is_active]
+        await until(lambda: pulling() == 0, within_seconds=30)

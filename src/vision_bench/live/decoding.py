@@ -101,7 +101,7 @@ class DecoderThread:
         while not self._hand.is_over and (taken := self._next()) is not None:
             work, behind = taken
             if work.codec != codec:
-                codec, decoder = work.codec, _decoder(work.codec, max_pixels=self._most_pixels)
+                codec, decoder = work.codec, _decoder(work.codec, max_pixels=self._inlet.limits.decoded_pixels)
             if self._is_huge(work):
                 self._hand.drop("too_many_pixels")
                 continue
@@ -115,11 +115,6 @@ class DecoderThread:
             for picture in pictures[-1:]:
                 self._take(picture, work, behind)
 
-    @property
-    def _most_pixels(self) -> int:
-        """Some more than is wanted is decoded, and dropped with the right reason."""
-        return max(4 * self._inlet.limits.pixels, 1 << 16)
-
     def _is_huge(self, work: Work) -> bool:
         """Whether libvpx would make room for a huge picture: it looks at no limit of libav's. What follows a frame that
         was left out for this stands on it."""
@@ -127,7 +122,7 @@ class DecoderThread:
             return False
         size = vp8_size(work.frame.data)
         if size is not None:
-            self._skips_huge = size[0] * size[1] > self._most_pixels
+            self._skips_huge = size[0] * size[1] > self._inlet.limits.decoded_pixels
         return self._skips_huge
 
     def _take(self, picture: av.VideoFrame, work: Work, behind: int) -> None:

@@ -40,6 +40,11 @@ class FrameLimits:
     pixels: int = 1920 * 1080
     fps: float = 60.0
 
+    @property
+    def decoded_pixels(self) -> int:
+        """What a decoder may make room for: some more than is wanted is decoded, and dropped with the right reason."""
+        return max(4 * self.pixels, 1 << 16)
+
 
 class Inlet:
     """Where the frames of one source enter their stream.

@@ -20,7 +20,7 @@ from vision_bench.errors import InvalidMedia
 from vision_bench.live.allowed import AllowedHosts
 from vision_bench.live.failures import StreamFailure
 from vision_bench.live.fetching import SCHEMES, Fetched
-from vision_bench.live.films import Rounds, pictures
+from vision_bench.live.films import HugePictures, Rounds, bound_pixels, pictures
 from vision_bench.live.handover import Handover
 from vision_bench.live.inlet import Inlet
 from vision_bench.live.media_clock import MediaClock
@@ -75,6 +75,7 @@ class Pull:
         self._on_end = on_end
         self._hand = Handover(inlet, loop=asyncio.get_running_loop())
         self._stop = threading.Event()
+        self._too_large: HugePictures | None = None
         self._first: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._media = MediaClock()
         self._rounds = Rounds()  # however often it is opened, times go on
@@ -91,7 +92,7 @@ class Pull:
         """Wait for the first picture.
 
         Raises:
-            StreamFailure: ``source_failed``: there was none in time.
+            StreamFailure: ``source_failed``: there was none in time, or it is larger than may be decoded.
         """
         try:
             async with asyncio.timeout(OPEN_SECONDS):
@@ -99,6 +100,8 @@ class Pull:
         except TimeoutError:
             is_open = False
         if not is_open:
+            if self._too_large is not None:
+                raise self._too_large
             raise StreamFailure("source_failed", "the source gave no picture; is it on, and is it video?")
 
     async def close(self) -> None:
@@ -136,7 +139,7 @@ class Pull:
         """How many pictures there were."""
         count = 0
         try:
-            for seconds, picture in self._pictures():
+            for seconds, picture in self._pictures(self._inlet.limits.decoded_pixels):
                 at_seconds = self._rounds.at(seconds)
                 if self._pace is not None:
                     self._pace.wait(at_seconds)
@@ -148,15 +151,18 @@ class Pull:
                 self._hand.take(picture, at_ns=at_ns, arrived_ns=now_ns, stamps={"decoded": self._inlet.stamp(now_ns)})
                 if count == 1:
                     self._hand.in_loop(self._has_begun)
+        except HugePictures as problem:
+            self._too_large = problem
         except (av.FFmpegError, OSError, StreamFailure, InvalidMedia, ValueError, IndexError):
             pass  # it is opened again; why it broke off may hold the URL, so nobody is told
         self._rounds.end()
         return count
 
-    def _pictures(self) -> Pictures:
+    def _pictures(self, max_pixels: int) -> Pictures:
         if self._kind == "file":
-            return pictures(_film(self._url, self._rules))
-        return _rtsp(self._url, self._rules) if self._kind == "rtsp" else _hls(self._url, self._rules)
+            return pictures(_film(self._url, self._rules), max_pixels=max_pixels)
+        pull = _rtsp if self._kind == "rtsp" else _hls
+        return pull(self._url, self._rules, max_pixels)
 
 
 class _Pace:
@@ -195,7 +201,7 @@ def _film(name: str, rules: PullRules) -> Path:
     return path
 
 
-def _rtsp(url: str, rules: PullRules) -> Pictures:
+def _rtsp(url: str, rules: PullRules, max_pixels: int) -> Pictures:
     """By the address that was checked; nothing but RTSP and TCP is opened, so that no file can be named."""
     target = rules.hosts.target(url, ("rtsp",))
     host = f"[{target.address}]" if ":" in target.address else target.address
@@ -203,26 +209,27 @@ def _rtsp(url: str, rules: PullRules) -> Pictures:
     pinned = target.parts._replace(netloc=f"{user}@{host}:{target.port}" if user else f"{host}:{target.port}").geturl()
     # Not nobuffer: it throws away what was looked at to find the codec, and with it the key frame.
     options = {"rtsp_transport": "tcp", "protocol_whitelist": "rtsp,tcp", "analyzeduration": "1000000"}
-    return _decoded(pinned, options, low_delay=True)
+    return _decoded(pinned, options, max_pixels, low_delay=True)
 
 
-def _hls(url: str, rules: PullRules) -> Pictures:
+def _hls(url: str, rules: PullRules, max_pixels: int) -> Pictures:
     """Every file of the play list is fetched by us, and none by libav."""
 
     def fetch(wanted: str, _flags: int, _options: Any) -> Fetched:
         return Fetched(wanted, rules.hosts)
 
     options = {"protocol_whitelist": "http,https,tcp,tls,crypto", "http_persistent": "0"}
-    return _decoded(url, options, io_open=fetch, format="hls")
+    return _decoded(url, options, max_pixels, io_open=fetch, format="hls")
 
 
-def _decoded(url: str, options: dict[str, str], *, low_delay: bool = False, **more: Any) -> Pictures:
+def _decoded(url: str, options: dict[str, str], max_pixels: int, *, low_delay: bool = False, **more: Any) -> Pictures:
     # From here on libav asks one thread for each picture, so nothing waits inside a decoder.
     with av.open(url, options=options, timeout=(IO_SECONDS, IO_SECONDS), **more) as container:
         if not container.streams.video:
             return
         stream = container.streams.video[0]
         stream.thread_type = "NONE" if low_delay else "SLICE"
+        bound_pixels(stream, max_pixels=max_pixels)
         first: float | None = None
         for picture in decode_past_damage(container, stream):
             if picture.time is not None:
