@@ -74,6 +74,23 @@ def elsewhere(asked: list[str], rig: Rig) -> list[str]:
     return [url for url in asked if not url.startswith((rig.url, rig.url.replace("http", "ws", 1), "blob:"))]
 
 
+async def test_the_models_table_fits_a_phone() -> None:
+    """A long name is broken to make room; no short word is, and nothing lies behind the edge."""
+    card = {"id": "Organization/Model-30B-A3B-Instruct", "object": "model", "created": 1, "owned_by": "vllm"}
+    async with (
+        stub_upstream(answers({"object": "list", "data": [card]})) as stub,
+        gateway(stub) as rig,
+        tab(viewport={"width": 390, "height": 800}) as opened,
+    ):
+        await opened.page.goto(rig.url)
+        await opened.until_text("#model-rows", card["id"])
+        box = "document.getElementById('model-rows').closest('.scroll')"
+        assert await opened.page.evaluate(f"{box}.scrollWidth <= {box}.clientWidth")
+        words = "[...document.querySelectorAll('#model-rows td')].slice(1, 3)"
+        lines = f"{words}.map(at => {{ const r = document.createRange(); r.selectNodeContents(at);"
+        assert await opened.page.evaluate(f"{lines} return r.getClientRects().length; }})") == [1, 1]
+
+
 async def test_a_clip_becomes_four_fields_and_a_waterfall(tmp_path: Path) -> None:
     """The body is the one that `analyze` sends, the fields are text whatever is in them, each stage has its time."""
     clip = tmp_path / "clip.mp4"
