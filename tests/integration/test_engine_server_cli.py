@@ -60,7 +60,7 @@ def test_taken_port_is_exit_code_4_and_names_the_remedy() -> None:
 @pytest.mark.parametrize(
     ("flags", "code", "says"),
     [
-        (("--fail-as", "often"), 4, "truncate, error-event, hang"),
+        (("--fail-as", "often"), 2, "truncate, error-event, hang"),
         (("--fail-rate", "2"), 2, "--fail-rate"),
         (("--limit-mm-per-prompt", "two"), 2, "--limit-mm-per-prompt"),
     ],
