@@ -90,6 +90,11 @@ def markdown(result: Json) -> list[str]:
     text.append(
         f"Traps told rightly: {right} of {len(result['traps'])} ({', '.join(t['trap'] for t in result['traps'])})."
     )
+    text += [
+        f"Not right: {trap['trap']}: {', '.join(what for what, holds in trap['checks'].items() if not holds)}."
+        for trap in result["traps"]
+        if not trap["is_right"]
+    ]
     if result["wire"]:
         text.append(f"Wire cases read rightly: {result['wire']['right']} of {result['wire']['cases']}.")
     if result["ceiling"]:

@@ -132,11 +132,11 @@ def test_options_of_a_server_are_refused(
 
 def test_ours_alone_is_held_to_the_oracle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A real worker of this Python; what it is equal to is named, and is not called stock."""
-    load = ("--rate", "20", "--requests", "10", "--arrivals", "constant", "--warmup", "2", "--out", tmp_path / "run")
+    load = ("--rate", "5", "--duration", "2", "--arrivals", "constant", "--warmup", "2", "--out", tmp_path / "run")
     code, summary = execute(capsys, workload(tmp_path, arm="ours"), *load)
     (step,) = summary["steps"]
     assert code == 0 and step["requests"]["ok"] == 10 and (step["arm"], step["workers"]) == ("ours", 1)
-    assert step["name"] == "rate 20"
+    assert step["name"] == "rate 5"
     assert 0 < step["work_ms"]["p50"] <= step["service_ms"]["p50"] <= step["response_ms"]["max"]
     server = read_manifest(tmp_path / "run")["server"]
     assert server["equivalence"]["level"] == "E0" and "NumPy" in server["equivalence"]["against"]

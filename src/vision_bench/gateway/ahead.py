@@ -1,9 +1,9 @@
 """Sending a large body on while it comes, for a caller who is alone.
 
 A call waits for a permit with its whole body here, so that a slow upload holds no permit. The wait of a caller who is
-alone is all upload: first to the gateway, then to vLLM. Done side by side the first token comes sooner by most of the
-second (docs/decisions/0004). With other callers there is nothing to win: the processor is the limit then, and
-many small writes cost more than one.
+alone is all upload: first to the gateway, then to vLLM. Here the two are done side by side (docs/decisions/0004 has
+what that brings, and where it brings nothing). With other callers there is nothing to win: the processor is the limit
+then, and many small writes cost more than one.
 """
 
 from __future__ import annotations
